@@ -1,0 +1,10 @@
+#!/usr/bin/env python3
+"""Phase 1: try an agent on tasks, write predictions. See README.md."""
+
+import sys
+
+if __name__ == "__main__":
+    from retrial import program
+    from retrial.phase1 import main
+
+    sys.exit(program.run("harness.py", main))

@@ -1,0 +1,213 @@
+"""The built-in agent: a chat in which the model rewrites the stub files, sees test output, and tries again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from retrial import patches, registry
+from retrial.errors import OutOfTime, PatchError
+from retrial.protocols import Chat, Context, EditFormat, Edits, Workspace
+from retrial.types import Effort, Message, Outcome, Reply, Task, Verdict
+
+FEEDBACK_LINES = 50
+
+TASK = """\
+{instructions}
+
+####
+
+Use the above instructions to modify the supplied files: {files}
+Edit these files and do not write others in their stead.
+Keep and implement the existing function or class stubs, they will be called from unit tests.
+Only use the standard library, don't suggest installing any packages.
+Do not modify the test files.
+"""
+READ_ONLY = "\nThese files are there to be used and must not be changed:\n"
+FAILED = """\
+{output}
+
+####
+
+See the testing errors above.
+The tests are correct.
+Fix the code in {files} to resolve the errors."""
+LINT = """\
+{errors}
+
+Fix these errors in {files}."""
+UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
+ELSEWHERE = "Only these files may be edited: {files}. Your reply edits {path}."
+
+# What a model writes instead of code: a comment with an ellipsis.
+LAZY = re.compile(r"^[+ ]?\s*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted while the chat goes on."""
+
+    tests_outcomes: list[bool] = field(default_factory=list)
+    edit_outcome: bool = False
+    malformed: int = 0
+    reflections: int = 0
+    lazy_comments: int = 0
+    syntax_errors: int = 0
+    indentation_errors: int = 0
+    test_timeouts: int = 0
+    exhausted: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def effort(self, chat: list[Message]) -> Effort:
+        return Effort(
+            edit_outcome=self.edit_outcome,
+            tests_outcomes=tuple(self.tests_outcomes),
+            malformed=self.malformed,
+            reflections=self.reflections,
+            lazy_comments=self.lazy_comments,
+            syntax_errors=self.syntax_errors,
+            indentation_errors=self.indentation_errors,
+            test_timeouts=self.test_timeouts,
+            exhausted=self.exhausted,
+            notes=tuple(self.notes),
+            chat=tuple(chat),
+        )
+
+
+class EditAgent:
+    def __init__(self, *, edit_format: EditFormat, turns: int, reflections: int) -> None:
+        self._format = edit_format
+        self._turns = turns
+        self._reflections = reflections
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        session = Session(task, workspace, model, check, self._format, self._reflections)
+        try:
+            session.run(self._turns)
+        except OutOfTime as error:
+            session.tally.notes.append(str(error))
+        return session.tally.effort(session.chat)
+
+
+class Session:
+    """One chat about one task."""
+
+    def __init__(
+        self,
+        task: Task,
+        workspace: Workspace,
+        model: Chat,
+        check: Callable[[], Verdict],
+        edit_format: EditFormat,
+        reflections: int,
+    ) -> None:
+        self._task, self._workspace, self._model, self._check = task, workspace, model, check
+        self._format, self._reflections = edit_format, reflections
+        self._names = ", ".join(task.editable)
+        self.tally = Tally()
+        self.chat = [
+            Message(role="system", content=edit_format.prompt),
+            Message(role="user", content=self._opening()),
+        ]
+
+    def run(self, turns: int) -> None:
+        for turn in range(turns):
+            problem = self._turn()
+            if not problem:
+                return
+            if turn + 1 < turns:
+                self._say(problem)
+
+    def _turn(self) -> str:
+        """Ask, with reflections; returns the next turn's message, empty when the tests pass."""
+        for left in range(self._reflections, -1, -1):
+            problem = self._edit(self._ask())
+            self.tally.edit_outcome = not problem
+            verdict = None if problem else self._check()
+            if verdict is not None and verdict.outcome is Outcome.PATCH_EMPTY:
+                problem = UNCHANGED.format(files=self._names)
+            elif verdict is not None and verdict.lint:
+                problem = LINT.format(errors="\n".join(verdict.lint), files=self._names)
+            if not problem or not left:
+                return self._end_of_turn(verdict, problem)
+            self.tally.reflections += 1
+            self._say(problem)
+        raise AssertionError("the last reflection always returns")
+
+    def _end_of_turn(self, verdict: Verdict | None, problem: str) -> str:
+        passed = verdict is not None and verdict.resolved
+        self.tally.tests_outcomes.append(passed)
+        if verdict is None or passed or verdict.outcome is Outcome.PATCH_EMPTY:
+            return "" if passed else problem
+        self._count_errors(verdict)
+        output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
+        return FAILED.format(output=output, files=self._names)
+
+    def _ask(self) -> Reply:
+        reply = self._model.ask(tuple(self.chat), self._format.tools)
+        self.chat.append(Message(role="assistant", content=reply.text))
+        self.tally.exhausted += reply.finish == "length"
+        self.tally.lazy_comments += len(LAZY.findall(reply.text))
+        return reply
+
+    def _edit(self, reply: Reply) -> str:
+        """Apply a reply's edits; returns what is wrong with it, for the model."""
+        found = self._format.parse(reply, self._editable_files())
+        problem = found.problem or self._apply(found)
+        self.tally.malformed += bool(problem)
+        return problem
+
+    def _apply(self, found: Edits) -> str:
+        files = set(self._task.tree.files())
+        elsewhere = [edit.path for edit in found.edits if not patches.writable(self._task, edit.path, files)]
+        wanted = [edit for edit in found.edits if edit.path not in elsewhere]
+        if not wanted:
+            return ELSEWHERE.format(files=self._names, path=", ".join(elsewhere))
+        self.tally.notes += [f"not written, for it may not be edited: {path}" for path in elsewhere]
+        for edit in wanted:
+            try:
+                self._workspace.write(edit.path, edit.content.encode("utf-8", "replace"))
+            except PatchError as error:
+                return str(error)
+        return ""
+
+    def _say(self, content: str) -> None:
+        self.chat.append(Message(role="user", content=content))
+
+    def _opening(self) -> str:
+        text = TASK.format(instructions=self._task.problem_statement, files=self._names)
+        text += "".join(_listing(path, content) for path, content in self._editable_files().items())
+        if self._task.read_only:
+            text += READ_ONLY + "".join(_listing(path, self._text(path)) for path in self._task.read_only)
+        return text
+
+    def _editable_files(self) -> dict[str, str]:
+        return {path: self._text(path) for path in self._task.editable}
+
+    def _text(self, path: str) -> str:
+        return (self._workspace.read(path) or b"").decode("utf-8", "replace")
+
+    def _count_errors(self, verdict: Verdict) -> None:
+        lines = [line.removeprefix("E").strip() for line in verdict.output.splitlines()]
+        self.tally.syntax_errors += sum(line.startswith("SyntaxError") for line in lines)
+        self.tally.indentation_errors += sum(line.startswith("IndentationError") for line in lines)
+        self.tally.test_timeouts += verdict.outcome is Outcome.TIMED_OUT
+
+
+def make(context: Context) -> EditAgent:
+    edit_format = registry.module("edits", context.edit_format).make()
+    options = context.options
+    return EditAgent(edit_format=edit_format, turns=options.turns, reflections=options.reflections)
+
+
+def _listing(path: str, content: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"^`+", content, re.MULTILINE)), default=0))
+    return f"\n{path}\n{fence}\n{content.rstrip()}\n{fence}\n"
+
+
+def _feedback(verdict: Verdict) -> str:
+    """What the model is told of a failed check: the runner's output, and the reason where that says nothing."""
+    if verdict.outcome is Outcome.TIMED_OUT:
+        return f"{verdict.output}\n\nTests timed out!"
+    return verdict.output or verdict.reason

@@ -1,0 +1,19 @@
+"""Does nothing: no task may be resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from retrial.protocols import Chat, Context, Workspace
+from retrial.types import Effort, Task, Verdict
+
+ASKS_MODEL = False
+
+
+class Null:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        return Effort(edit_outcome=True)
+
+
+def make(context: Context) -> Null:
+    return Null()

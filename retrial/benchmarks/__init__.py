@@ -1,0 +1,19 @@
+"""Sets of tasks. Each module's `make(context)` returns a benchmark for a name it knows, None for any other."""
+
+from __future__ import annotations
+
+from retrial import registry
+from retrial.errors import UsageError
+from retrial.protocols import Benchmark, Context
+
+
+def open_benchmark(context: Context) -> Benchmark:
+    """The benchmark that `-b` names."""
+    known: list[str] = []
+    for part in registry.names("benchmarks"):
+        module = registry.module("benchmarks", part)
+        benchmark: Benchmark | None = module.make(context)
+        if benchmark is not None:
+            return benchmark
+        known += module.known()
+    raise UsageError(f"Unknown benchmark '{context.name}', and no such folder; known: {', '.join(known)}.")

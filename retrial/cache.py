@@ -1,0 +1,57 @@
+"""Verdicts that were paid for once: never run twice, never trusted when anything in their key differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from retrial import GRADING
+from retrial.protocols import Sandbox
+from retrial.store import to_json, write_atomically
+from retrial.types import Check, Limits, Outcome, Status, Task, Verdict, fingerprint
+
+
+def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
+    """Filtered patch, base tree, check, environment, limits and grading version."""
+    environment = sandbox.digest(task.environment)
+    limits = repr(Limits(seconds=check.timeout))
+    return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, limits, GRADING)
+
+
+class Verdicts:
+    """One file a verdict, named by its key."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "verdicts"
+
+    def get(self, name: str) -> Verdict | None:
+        try:
+            value = json.loads(self._path(name).read_bytes())
+            return _verdict(value)
+        except (OSError, ValueError, KeyError, TypeError):
+            # Missing, torn or of another version: all the same, it is run again.
+            return None
+
+    def put(self, name: str, verdict: Verdict) -> None:
+        if verdict.outcome.measured:
+            write_atomically(self._path(name), to_json(verdict))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name[:2] / f"{name}.json"
+
+
+def _verdict(value: Mapping[str, Any]) -> Verdict:
+    return Verdict(
+        outcome=Outcome(value["outcome"]),
+        reason=value["reason"],
+        tests={test: Status(status) for test, status in value["tests"].items()},
+        lint=tuple(value["lint"]),
+        exit_code=value["exit_code"],
+        seconds=value["seconds"],
+        proof=value["proof"],
+        stdout=value["stdout"],
+        stderr=value["stderr"],
+        dropped=tuple(value["dropped"]),
+    )

@@ -1,0 +1,132 @@
+"""A check applied to a patch in a fresh sandbox gives a verdict: one path for both phases, on every sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from retrial import patches, registry
+from retrial.errors import PatchError
+from retrial.patches import Selection
+from retrial.protocols import Language, Reader, Sandbox
+from retrial.types import Check, Execution, Job, Limits, Outcome, Status, Task, Verdict
+
+ACCEPTED = (Status.PASSED,)
+
+
+def select(task: Task, patch: str) -> Selection:
+    """The part of a patch that counts, and what does not.
+
+    Raises: PatchError when the patch as a whole is refused.
+    """
+    return patches.select(patches.normalise(patch), patches.counts(task, task.tree.files()))
+
+
+def run_check(task: Task, patch: str, check: Check, sandbox: Sandbox, *, untouched: bool = False) -> Verdict:
+    """What `check` says of `patch`. An empty patch is not run, unless the `untouched` tree is what is asked about.
+
+    Raises: NotMeasured when sandbox or tree fail; never for what the patch does.
+    """
+    try:
+        selection = select(task, patch)
+    except PatchError as error:
+        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+    return check_selection(task, selection, check, sandbox, untouched=untouched)
+
+
+def check_selection(
+    task: Task, selection: Selection, check: Check, sandbox: Sandbox, *, untouched: bool = False
+) -> Verdict:
+    """As `run_check`, of a patch that was filtered already."""
+    if not selection.patch and not untouched:
+        reason = "nothing in the patch counts" if selection.dropped else "the patch is empty"
+        return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
+    base = task.tree.files()
+    try:
+        patched = patches.patched(base, selection.patch)
+    except PatchError as error:
+        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
+    execution = sandbox.run(_job(task, patched, check))
+    lint = _lint(task, base, patched.files) if check.lint else ()
+    return replace(judge(check, execution), lint=lint, dropped=selection.dropped)
+
+
+def _job(task: Task, patched: patches.Patched, check: Check) -> Job:
+    # Test, build and configuration files are written over whatever the patch left in their place.
+    return Job(
+        environment=task.environment,
+        script=check.script,
+        files={**patched.files, **check.files},
+        executable=patched.executable - frozenset(check.files),
+        folder=check.folder,
+        limits=Limits(seconds=check.timeout),
+    )
+
+
+def _lint(task: Task, base: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+    language: Language = registry.module("languages", task.language).make()
+    return language.lint(base, after)
+
+
+def judge(check: Check, execution: Execution) -> Verdict:
+    """Pure: the same execution is always the same verdict."""
+    reader: Reader = registry.module("readers", check.reader).make()
+    found = reader.read(execution)
+    tests = {} if isinstance(found, str) else found
+    outcome, reason = _outcome(check, execution, tests, found if isinstance(found, str) else "")
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        tests=tests,
+        exit_code=execution.exit_code,
+        seconds=execution.seconds,
+        proof="report" if outcome is Outcome.RESOLVED else "",
+        stdout=execution.stdout,
+        stderr=execution.stderr,
+    )
+
+
+def _outcome(check: Check, execution: Execution, tests: Mapping[str, Status], unread: str) -> tuple[Outcome, str]:
+    if execution.timed_out:
+        return Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s"
+    if execution.oom:
+        return Outcome.BUILD_FAILED, "the tests ran out of memory"
+    if execution.exit_code is None:
+        return Outcome.BUILD_FAILED, "the test command was killed"
+    if unread:
+        return Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code})"
+    if not tests:
+        return Outcome.BUILD_FAILED, "no tests were found"
+    if all(status is Status.ERROR for status in tests.values()):
+        return Outcome.BUILD_FAILED, "the tests could not be loaded"
+    return _compare(check, execution, tests)
+
+
+def _compare(check: Check, execution: Execution, tests: Mapping[str, Status]) -> tuple[Outcome, str]:
+    expected = check.expected
+    bad = sorted(test for test, status in tests.items() if not _accepted(test, status, expected))
+    missing = sorted(set(expected or ()) - set(tests))
+    unknown = sorted(set(tests) - set(expected)) if expected is not None else []
+    if execution.exit_code == 0 and (bad or missing):
+        # A runner that saw a failure, or did not run everything, does not end with 0 by itself.
+        unskipped = [test for test in bad if tests[test] not in (Status.SKIPPED, Status.XFAILED)]
+        if unskipped or missing:
+            return Outcome.TAMPERED, f"exit status 0 though {_some(unskipped or missing)} did not pass"
+    if bad:
+        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {_some(bad)}"
+    if missing:
+        return Outcome.TESTS_FAILED, f"{len(missing)} of {len(expected or ())} tests did not run: {_some(missing)}"
+    if unknown:
+        return Outcome.TAMPERED, f"tests were reported that the reference does not have: {_some(unknown)}"
+    if execution.exit_code != 0:
+        return Outcome.BUILD_FAILED, f"all tests passed, but the test command ended with status {execution.exit_code}"
+    return Outcome.RESOLVED, ""
+
+
+def _accepted(test: str, status: Status, expected: Mapping[str, Status] | None) -> bool:
+    """Passed; skipped or xfailed only where the reference was."""
+    return status in ACCEPTED or (expected is not None and expected.get(test) is status)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

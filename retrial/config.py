@@ -1,0 +1,217 @@
+"""Options: declared once as fields, offered on the command line and as keys of `-c config.yaml`, resolved once."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from retrial import paths
+from retrial.errors import UsageError
+
+
+def option(default: Any, text: str, *, short: str = "", minimum: float | None = None, metavar: str = "") -> Any:
+    """A field that is also an option; a default of () makes it repeatable, False a switch."""
+    metadata = {"help": text, "short": short, "minimum": minimum, "metavar": metavar}
+    return field(default=default, metadata=metadata)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessOptions:
+    benchmark: str = option("demo", "what to run: demo, or a folder in Exercism layout", short="-b")
+    agent: str = option("edit", "who edits: edit, gold (the reference), null (nothing)", short="-a")
+    model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
+    tries: int | None = option(None, "rounds over all models until plausible [the benchmark's own]", minimum=1)
+    turns: int = option(2, "messages in one chat: the first, then test output", minimum=1)
+    reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
+    edit_format: str = option("auto", "how edits are written: auto or a format's name")
+    sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)
+    task: tuple[str, ...] = option((), "only this task (id, language/slug or slug), repeat for more", short="-t")
+    filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
+    seed: int = option(0, "of the sample and of the models", minimum=0)
+    run: str = option("", "name of the run [benchmark--agent--model]")
+    name: str = option("", "model_name_or_path in predictions [agent--model]")
+    sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
+    executor: str = option("local", "how tasks run side by side")
+    jobs: int = option(0, "tasks in flight [cores]", minimum=0)
+    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
+    timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
+    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
+    max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
+    price: str = option("", "USD per million tokens, for models whose price is not known", metavar="IN/OUT")
+    max_tokens: int = option(8192, "of one reply", minimum=1)
+    temperature: float = option(0.0, "of a model's first attempt at a task", minimum=0)
+    retry_temperature: float = option(0.7, "of its later attempts", minimum=0)
+    api_base: str = option("", "any OpenAI-compatible endpoint", metavar="URL")
+    dry_run: bool = option(False, "say what would be done and the most it can cost; ask nothing")
+    config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
+
+    @property
+    def cache(self) -> Path:
+        return paths.cache()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self.model or ("local",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    benchmark: str = option("", "what a foreign predictions file is about, or of --gold and --null", short="-b")
+    gold: bool = option(False, "score the reference solutions, as run gold--<benchmark>")
+    null: bool = option(False, "run the acceptance tests on untouched trees, as run null--<benchmark>")
+    task: tuple[str, ...] = option((), "only this task, repeat for more", short="-t")
+    filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
+    sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
+    executor: str = option("local", "how tasks run side by side")
+    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
+    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
+    fresh: bool = option(False, "run everything again, whatever the cache holds")
+    keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")
+    config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
+
+    @property
+    def cache(self) -> Path:
+        return paths.cache()
+
+
+T = TypeVar("T", HarnessOptions, ReportOptions)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def parse(kind: type[T], argv: Sequence[str], description: str, positional: str = "") -> tuple[T, tuple[str, ...]]:
+    """Options and positional arguments; the command line wins over the configuration file.
+
+    Raises: UsageError.
+    """
+    parser = _parser(kind, description, positional)
+    found, unknown = parser.parse_known_args(argv)
+    if unknown:
+        known = [text for action in parser._actions for text in action.option_strings]
+        raise UsageError(f"unknown argument '{unknown[0]}'{_nearest(unknown[0].partition('=')[0], known)}")
+    given = vars(found)
+    rest = tuple(given.pop("paths", ()))
+    from_file = _read_config(kind, Path(given["config"])) if given.get("config") else {}
+    return _resolve(kind, {**from_file, **given}), rest
+
+
+def _parser(kind: type[T], description: str, positional: str) -> Parser:
+    parser = Parser(
+        prog=Path(sys.argv[0]).name,
+        description=description,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=36, width=110),
+    )
+    if positional:
+        parser.add_argument("paths", nargs="*", metavar=positional, default=argparse.SUPPRESS)
+    for item in dataclasses.fields(kind):
+        _add(parser, item)
+    return parser
+
+
+def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
+    flags = [flag for flag in (item.metadata["short"], "--" + item.name.replace("_", "-")) if flag]
+    text = item.metadata["help"]
+    if item.default is False:
+        parser.add_argument(*flags, action="store_true", help=text)
+        return
+    if item.default not in (None, (), "", 0) and "[" not in text:
+        text += f" [{item.default}]"
+    action = "append" if item.default == () else "store"
+    metavar = item.metadata["metavar"] or {"int": "N", "float": "N"}.get(
+        _type_name(item), item.name.split("_")[-1].upper()
+    )
+    parser.add_argument(*flags, action=action, metavar=metavar, help=text.replace("%", "%%"))
+
+
+def _type_name(item: dataclasses.Field[Any]) -> str:
+    return str(item.type).partition(" |")[0]
+
+
+def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"The configuration {path} cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UsageError(f"{where} is not valid YAML: {getattr(error, 'problem', None) or error}.") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must hold keys and values, such as 'benchmark: demo'.")
+    known = [item.name for item in dataclasses.fields(kind) if item.name != "config"]
+    for key in value:
+        if key not in known:
+            raise UsageError(f"{path} has an unknown key '{key}'{_nearest(str(key), known)}")
+    return value
+
+
+def _resolve(kind: type[T], given: Mapping[str, Any]) -> T:
+    fields = {item.name: item for item in dataclasses.fields(kind)}
+    return kind(**{name: _value(fields[name], value) for name, value in given.items()})
+
+
+def _value(item: dataclasses.Field[Any], value: Any) -> Any:
+    name = "--" + item.name.replace("_", "-")
+    kind = _type_name(item)
+    if kind.startswith("tuple"):
+        values = value if isinstance(value, list) else [value]
+        return tuple(str(each) for each in values)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} must be true or false, not '{value}'.")
+        return value
+    if kind == "str":
+        return "" if value is None else str(value)
+    return _number(item, name, kind, value)
+
+
+def _number(item: dataclasses.Field[Any], name: str, kind: str, value: Any) -> Any:
+    if value is None and item.default is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = int(str(value)) if kind == "int" else float(str(value))
+    except ValueError:
+        raise UsageError(f"{name} must be a {'whole ' if kind == 'int' else ''}number, not '{value}'.") from None
+    minimum = item.metadata["minimum"]
+    if minimum is not None and not number >= minimum:
+        raise UsageError(f"{name} must be at least {minimum:g}, not {number:g}.")
+    return number
+
+
+def _nearest(text: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(text, known, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else "."
+
+
+def tasks_in_flight(number: int) -> int:
+    """0 means one for each core, two at least: a worker mostly waits."""
+    return number or max(2, _cores())
+
+
+def sandboxes_at_once(number: int) -> int:
+    """0 means one for each core."""
+    return number or _cores()

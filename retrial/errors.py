@@ -1,0 +1,55 @@
+"""Everything that can go wrong, in one tree. A failing test is not here: it is a value (`Verdict`).
+
+RetrialError
+├── UsageError            bad options or input: one sentence, exit code 2
+├── PatchError            a patch is refused or does not apply; becomes a value in `checks`
+├── OutOfTime             an attempt's time is over; what it has by then counts
+└── NotMeasured           broken machinery: never a model's failure, done again by the same command
+    ├── SandboxError      a sandbox did not start or was lost
+    │   └── EnvironmentMissing   the image or toolchain is not there
+    ├── TreeError         the task's tree could not be prepared
+    ├── ModelError        the provider failed: key, network, overload, a torn reply
+    └── BudgetSpent       the money is used up
+"""
+
+from __future__ import annotations
+
+
+class RetrialError(Exception):
+    """Base of all; its text is a sentence for people: what, where, what to do."""
+
+
+class UsageError(RetrialError):
+    """Bad options or input; ends the program with exit code 2 and no traceback."""
+
+
+class NotMeasured(RetrialError):
+    """Our, the machine's or the provider's fault."""
+
+
+class SandboxError(NotMeasured):
+    """A sandbox did not start, or was lost while a job ran."""
+
+
+class EnvironmentMissing(SandboxError):
+    """The image or the toolchain that a task needs is not there and could not be made."""
+
+
+class TreeError(NotMeasured):
+    """The task's files could not be laid out."""
+
+
+class ModelError(NotMeasured):
+    """A model could not be asked, or its answer did not arrive whole."""
+
+
+class BudgetSpent(NotMeasured):
+    """The next call could cost more than is left."""
+
+
+class PatchError(RetrialError):
+    """A patch is refused or does not apply; says which path and why."""
+
+
+class OutOfTime(RetrialError):
+    """The attempt's time is over; no further question is asked."""

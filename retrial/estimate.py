@@ -1,0 +1,30 @@
+"""The most that a run can cost, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retrial.agents.edit import FEEDBACK_LINES
+from retrial.chat import CHARACTERS_PER_TOKEN
+from retrial.config import HarnessOptions
+from retrial.prices import Price
+from retrial.types import Task
+
+FEEDBACK_TOKENS = FEEDBACK_LINES * 40
+OVERHEAD_CHARACTERS = 2000
+"""System prompt and the words around the instructions."""
+
+
+def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task], price: Price | None) -> float | None:
+    """For one model of the ladder: every reply as long as allowed, every turn and reflection used."""
+    if price is None:
+        return None
+    calls = options.turns * (1 + options.reflections)
+    total = 0.0
+    for task in tasks:
+        shown = sum(len(content) for content in task.tree.files().values()) + len(task.problem_statement)
+        opening = (shown + OVERHEAD_CHARACTERS) // CHARACTERS_PER_TOKEN
+        # Each call carries all that was said before it.
+        earlier = sum(call * (options.max_tokens + FEEDBACK_TOKENS) for call in range(calls))
+        total += tries * price.cost(calls * opening + earlier, calls * options.max_tokens)
+    return total

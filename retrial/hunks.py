@@ -1,0 +1,111 @@
+"""The lines of a patch, one after the other, and what follows a section's names: hunks, or binary data."""
+
+from __future__ import annotations
+
+import re
+
+from retrial.errors import PatchError
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
+_BLOCK = re.compile(r"(?:literal|delta) \d+")
+_BASE85 = re.compile(r"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{5,}")
+_SIGNATURE = "-- "
+# How far a line of a hunk goes on in the old and in the new file; some tools write empty context lines as empty lines.
+_STEPS = {" ": (1, 1), "": (1, 1), "-": (1, 0), "+": (0, 1), "\\": (0, 0)}
+
+
+class Reader:
+    """Lines, and where in them we are."""
+
+    def __init__(self, lines: list[str], at: int = 0) -> None:
+        self.lines = lines
+        self.at = at
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.lines)
+
+    @property
+    def line(self) -> str:
+        return "" if self.done else self.lines[self.at]
+
+    def take(self) -> str:
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def starts(self, *beginnings: str) -> bool:
+        """The next lines begin so."""
+        lines = self.lines[self.at : self.at + len(beginnings)]
+        return len(lines) == len(beginnings) and all(map(str.startswith, lines, beginnings))
+
+    def at_plain_section(self) -> bool:
+        return self.starts("--- ", "+++ ", "@@ -")
+
+    def problem(self, what: str) -> PatchError:
+        return PatchError(f"Line {self.at + 1} of the patch {what}: {self.line[:60]!r}.")
+
+
+def read_hunks(reader: Reader) -> list[str]:
+    """The lines of all hunks here, each hunk with the counts it really has."""
+    lines: list[str] = []
+    while reader.starts("@@ -"):
+        match = _HUNK.fullmatch(reader.line)
+        if not match:
+            raise reader.problem("is not a hunk's first line")
+        header = reader.take()
+        size = _promised(reader, int(match[2] or 1), int(match[4] or 1))
+        if size is None:
+            size = _found(reader)
+            old, new = _count(reader.lines[reader.at : reader.at + size])
+            header = f"@@ -{match[1]},{old} +{match[3]},{new} @@{match[5]}"
+        lines += [header, *reader.lines[reader.at : reader.at + size]]
+        reader.at += size
+    return lines
+
+
+def _promised(reader: Reader, old: int, new: int) -> int | None:
+    """How many lines a hunk has, if its counts are right."""
+    at = reader.at
+    while old > 0 or new > 0:
+        step = _STEPS.get(reader.lines[at][:1]) if at < len(reader.lines) else None
+        if step is None:
+            return None
+        old, new, at = old - step[0], new - step[1], at + 1
+    if at < len(reader.lines) and reader.lines[at].startswith("\\"):
+        at += 1
+    # Lines left over would be skipped as prose, and half a hunk applied.
+    exact = old == new == 0 and not _is_change(reader, at)
+    return at - reader.at if exact else None
+
+
+def _is_change(reader: Reader, at: int) -> bool:
+    """A line that can only belong to the hunk before it."""
+    line = reader.lines[at] if at < len(reader.lines) else ""
+    return line[:1] in ("+", "-", " ") and line != _SIGNATURE and not Reader(reader.lines, at).at_plain_section()
+
+
+def _found(reader: Reader) -> int:
+    """How many lines follow that can belong to a hunk whose counts are wrong."""
+    at = reader.at
+    while at < len(reader.lines) and (_is_change(reader, at) or reader.lines[at][:1] in ("", "\\")):
+        at += 1
+    while at > reader.at and not reader.lines[at - 1]:
+        at -= 1
+    return at - reader.at
+
+
+def _count(lines: list[str]) -> tuple[int, int]:
+    steps = [_STEPS[line[:1]] for line in lines]
+    return sum(old for old, _ in steps), sum(new for _, new in steps)
+
+
+def read_binary(reader: Reader) -> list[str]:
+    """A `GIT binary patch` with its one or two blocks; each ends with an empty line."""
+    lines = [reader.take()]
+    while _BLOCK.fullmatch(reader.line):
+        lines.append(reader.take())
+        while _BASE85.fullmatch(reader.line):
+            lines.append(reader.take())
+        lines.append("")
+        reader.at += not reader.line
+    return lines

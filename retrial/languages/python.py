@@ -1,0 +1,104 @@
+"""Python: pytest, JUnit XML, ruff."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from retrial.languages import _python_toolchain
+from retrial.protocols import Toolchain
+from retrial.types import Environment
+
+# Through the environment, so that a task's own test command leaves a report as well.
+SETTINGS = """\
+export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+export PYTEST_ADDOPTS="-p no:cacheprovider --junitxml=$RETRIAL_REPORTS/junit.xml"
+"""
+
+# Syntax errors are always reported; the rest is what cannot work at run time either: undefined names,
+# `return` outside a function and their kin. Style is none of our business.
+LINT_RULES = "F821,F822,F823,F701,F702,F704,F706,F707,F404,PLE0117"
+
+
+class Python:
+    name = "python"
+    minimum = "3.8"
+    suffixes = (".py",)
+    tests = ("test_*.py", "*_test.py")
+    # Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
+    reserved = (
+        *("conftest.py", "pytest.py", "_pytest.py", "pluggy.py", "setup.py", "sitecustomize.py", "usercustomize.py"),
+        *(f"{module}.py" for module in sorted(sys.stdlib_module_names)),
+    )
+    environment = Environment(name="python", image="python", language="python")
+    reader = "junit"
+
+    def toolchain(self) -> Toolchain | str:
+        return _python_toolchain.toolchain()
+
+    def visible_script(self, tests: tuple[str, ...], command: str = "") -> str:
+        return SETTINGS + (command or f"python3 -m pytest -xvs {shlex.join(tests)}")
+
+    def hidden_script(self, tests: tuple[str, ...], command: str = "") -> str:
+        # Isolated mode, no configuration, no conftest, no plugins: nothing but the test files says how they are run.
+        return SETTINGS + (
+            command or f"python3 -I -m pytest -v -c /dev/null --rootdir=. --noconftest {shlex.join(tests)}"
+        )
+
+    def reference(self, solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        return dict(zip(solution, example.values(), strict=False))
+
+    def lint(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+        changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
+        if not changed:
+            return ()
+        with tempfile.TemporaryDirectory(prefix="retrial-lint-") as name:
+            found = _ruff(
+                Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
+            )
+        return _new_errors(found)
+
+
+def make() -> Python:
+    return Python()
+
+
+def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[str, int, str]]]:
+    """Errors of each tree as (path, line, `CODE message`), from one ruff process over all of them."""
+    for tree, files in trees.items():
+        for path, content in files.items():
+            target = folder / tree / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    command = [_ruff_binary(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--ignore-noqa"]
+    command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", str(folder)]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    found: dict[str, list[tuple[str, int, str]]] = {tree: [] for tree in trees}
+    for row in rows:
+        tree, _, path = Path(row["filename"]).resolve().relative_to(folder.resolve()).as_posix().partition("/")
+        found[tree].append((path, row["location"]["row"], f"{row['code'] or 'syntax-error'} {row['message']}"))
+    return found
+
+
+def _ruff_binary() -> str:
+    from ruff import find_ruff_bin
+
+    return str(find_ruff_bin())
+
+
+def _new_errors(found: Mapping[str, list[tuple[str, int, str]]]) -> tuple[str, ...]:
+    """Errors of `after` beyond those of `before`, by kind and file: lines move, so they do not count."""
+    known = Counter((path, error) for path, _, error in found["before"])
+    new = []
+    for path, line, error in sorted(found["after"]):
+        if known[path, error]:
+            known[path, error] -= 1
+        else:
+            new.append(f"{path}:{line}: {error}")
+    return tuple(new)

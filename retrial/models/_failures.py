@@ -1,0 +1,128 @@
+"""What can go wrong with one try at a provider, whether to try again, and what to tell people: one table."""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
+_LONGEST_DELAY = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    retry: bool
+    happened: str
+    todo: str
+
+
+RULES: Mapping[str, Rule] = {
+    "connection": Rule(retry=True, happened="could not be reached", todo="check the network and the base URL"),
+    "timeout": Rule(retry=True, happened="did not answer in time", todo="raise --timeout-seconds or try again later"),
+    "torn": Rule(
+        retry=True, happened="sent a reply that is cut off or not JSON", todo="try again; is it the right URL?"
+    ),
+    "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
+    "rate": Rule(retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs"),
+    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later"),
+    "key": Rule(retry=False, happened="did not accept the key", todo="check the key in {key_name}"),
+    "forbidden": Rule(retry=False, happened="refused access", todo="check what the key in {key_name} may use"),
+    "unknown": Rule(
+        retry=False, happened="does not know this model or address", todo="check the name and the base URL"
+    ),
+    "quota": Rule(retry=False, happened="says the account has no money left", todo="top the account up"),
+    "request": Rule(retry=False, happened="refused the request", todo="check the model's name and options"),
+}
+
+_STATUS: Mapping[int, str] = {
+    401: "key",
+    402: "quota",
+    403: "forbidden",
+    404: "unknown",
+    408: "timeout",
+    409: "conflict",
+    425: "server",
+    429: "rate",
+}
+
+_CONTEXT = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|context window|context size"
+    r"|prompt is too long|input is too long|input token count .{0,40}exceeds",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One try that gave no reply."""
+
+    kind: str
+    detail: str = ""
+    """What the provider said, for people; may hold anything, so it is masked and cut before it is shown."""
+    retry_after: float | None = None
+
+    @property
+    def rule(self) -> Rule:
+        return RULES[self.kind]
+
+    @property
+    def context_exceeded(self) -> bool:
+        return self.kind == "request" and _CONTEXT.search(self.detail) is not None
+
+    def delay(self, tries: int, base: float) -> float:
+        """Seconds before the next try: what the provider asks for, else back-off with full jitter."""
+        if self.retry_after is not None:
+            return self.retry_after
+        return _DICE.uniform(0.0, min(_LONGEST_DELAY, base * 2.0 ** (tries - 1)))
+
+
+def from_status(status: int, headers: Mapping[str, str], detail: str) -> Failure:
+    """The failure that an HTTP status stands for."""
+    kind = _STATUS.get(status, "server" if status >= 500 else "request")
+    if kind == "rate" and "insufficient_quota" in detail:
+        kind = "quota"
+    return Failure(kind=kind, detail=f"HTTP {status}: {detail}", retry_after=retry_after(headers, time.time()))
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or `Retry-After` as seconds or as an HTTP date; None if not said."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name))
+        if seconds is not None:
+            return max(0.0, seconds * unit)
+    parsed = email.utils.parsedate_tz(headers.get("retry-after"))
+    if parsed is None:
+        return None
+    try:
+        return max(0.0, email.utils.mktime_tz(parsed) - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        return None
+    return None if value is None or value != value else value  # not a number: as if not said
+
+
+def sentence(name: str, title: str, key_name: str, failure: Failure, tries: int, wait: float | None = None) -> str:
+    """One sentence for people: which model, what happened, what to do. Mask it before it is shown."""
+    rule = failure.rule
+    detail = f" ({' '.join(failure.detail.split())[:300]})" if failure.detail else ""
+    after = f" after {tries} tries" if tries > 1 else ""
+    asked = f"; it asks to wait {wait:.0f} s, longer than this call may take" if wait is not None else ""
+    todo = rule.todo.format(key_name=key_name or "your settings")
+    return f"Model '{name}': {title} {rule.happened}{after}{detail}{asked}; {todo}."
+
+
+def mask(text: str, key: str) -> str:
+    """The text without the key, nor anything that looks like one."""
+    if key:
+        text = text.replace(key, "***")
+    return re.sub(r"\b(sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}", "***", text)

@@ -1,0 +1,191 @@
+"""Patches: what they touch, which part of it counts, and what a tree looks like afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from retrial import git, safe_files
+from retrial.errors import NotMeasured, PatchError
+from retrial.names import check_name, decode, encode
+from retrial.safe_files import File
+from retrial.types import Task
+from retrial.unified import Change, Kind, normalise, parse
+
+__all__ = ["Change", "Kind", "Patched", "Selection", "normalise", "parse", "select", "counts", "writable"]
+__all__ += ["patched", "apply", "diff"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    patch: str
+    """The part that counts, written anew; empty when nothing does."""
+    dropped: tuple[str, ...]
+    """Paths that the patch touches and that do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    files: dict[str, bytes]
+    executable: frozenset[str]
+
+
+def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
+    """Keep the changes of regular files that count.
+
+    Raises: PatchError when the patch as a whole is refused.
+    """
+    changes = parse(patch)
+    kept: list[Change] = []
+    dropped: dict[str, None] = {}
+    for change in changes:
+        if change.regular and counts(change):
+            kept.append(change)
+        else:
+            dropped |= dict.fromkeys(change.paths)
+    if kept:
+        # Listing touches no file, so any folder will do.
+        _git_apply("--numstat", "-z", changes=kept, cwd=Path(tempfile.gettempdir()))
+    return Selection(_joined(kept), tuple(dropped))
+
+
+def counts(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
+    """The rule of a task whose tree has the files `base`."""
+
+    def rule(change: Change) -> bool:
+        # A copy may be of any file that the agent saw.
+        sources = base if change.kind is Kind.COPIED else task.editable
+        return (change.old is None or change.old in sources) and (
+            change.new is None or writable(task, change.new, base)
+        )
+
+    return rule
+
+
+def writable(task: Task, path: str, base: Collection[str]) -> bool:
+    """A patch may change this file, or add it."""
+    if path in task.editable:
+        return True
+    name = PurePosixPath(path).name
+    return (
+        path not in base
+        and _folder(path) in {_folder(editable) for editable in task.editable}
+        and any(fnmatchcase(name, glob) for glob in task.addable)
+        and not any(fnmatchcase(name, glob) for glob in task.reserved)
+    )
+
+
+def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] = ()) -> Patched:
+    """The files after the patch: all of it or nothing, exactly where it says.
+
+    Raises: PatchError when it does not apply, or makes symlinks or submodules.
+    """
+    changes = parse(patch)
+    after = dict(files)
+    modes = set(executable)
+    before = {path: File(files[path], path in modes) for path in _touched(changes) if path in files}
+    for path, file in _results(changes, before).items():
+        after.pop(path, None)
+        modes.discard(path)
+        if file is not None:
+            after[path] = file.content
+            modes |= {path} if file.executable else set()
+    _check_folders(changes, after)
+    return Patched(after, frozenset(modes))
+
+
+def apply(folder: Path, patch: str) -> None:
+    """Patch a folder, which may be or lie below a repository. Git never runs in it.
+
+    Raises: PatchError when it does not apply or would go through a symlink; then nothing has changed.
+    """
+    changes = parse(patch)
+    found = {path: safe_files.read(folder, path) for path in _touched(changes)}
+    results = _results(changes, {path: file for path, file in found.items() if file is not None})
+    for path, file in results.items():
+        if file is not None:
+            safe_files.write(folder, path, file)
+        elif found[path] is not None:
+            safe_files.remove(folder, path)
+
+
+def diff(before: Mapping[str, bytes], after: Mapping[str, bytes], modes: Mapping[str, str] | None = None) -> str:
+    """A git patch from one set of files to another; `modes` are those of `after` that are not plain files."""
+    modes = modes or {}
+    old = {path: (git.REGULAR, content) for path, content in before.items()}
+    new = {path: (modes.get(path, git.REGULAR), content) for path, content in after.items()}
+    changed = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
+    if not changed:
+        return ""
+    with tempfile.TemporaryDirectory(prefix="retrial-") as folder:
+        git_dir = Path(folder, "git")
+        git.lay(git_dir)
+        for side, files in (("old", old), ("new", new)):
+            git.commit(git_dir, side, {path: files[path] for path in changed if path in files})
+        return _diff_of_branches(git_dir)
+
+
+def _diff_of_branches(git_dir: Path) -> str:
+    how = ("-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+    done = git.run("diff-tree", *how, "refs/heads/old", "refs/heads/new", git_dir=git_dir, cwd=git_dir)
+    if done.returncode:
+        raise NotMeasured(f"git could not compare the files: {done.complaint}.")
+    return decode(done.stdout)
+
+
+def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[str, File | None]:
+    """What becomes of the files that a patch touches; None is a file that is not there."""
+    if not changes:
+        return {}
+    for change in changes:
+        if not change.regular:
+            raise PatchError(f"The patch makes or changes something that is no file: '{change.name}'.")
+    with tempfile.TemporaryDirectory(prefix="retrial-") as folder:
+        # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
+        work, git_dir = Path(folder, "work"), Path(folder, "git")
+        work.mkdir()
+        git.lay(git_dir)
+        for path, file in before.items():
+            safe_files.write(work, path, file)
+        _git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)
+        return {path: _file(work / path) for path in _touched(changes)}
+
+
+def _file(path: Path) -> File | None:
+    return File(path.read_bytes(), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
+
+
+def _git_apply(*options: str, changes: Collection[Change], cwd: Path, git_dir: Path | None = None) -> None:
+    """Run `git apply`, which lists what it does: that must be what we think the patch does."""
+    done = git.run(
+        "apply", "--whitespace=nowarn", *options,
+        stdin=encode(_joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
+    )  # fmt: skip
+    if done.returncode:
+        raise PatchError(f"The patch does not apply: {done.complaint}.")
+    listed = [decode(entry.split(b"\t", 2)[2]) for entry in done.stdout.split(b"\0")[:-1]]
+    if listed != [change.name for change in changes]:
+        raise PatchError(f"Git reads the patch differently: it would change {', '.join(listed) or 'nothing'}.")
+
+
+def _check_folders(changes: Iterable[Change], after: Mapping[str, bytes]) -> None:
+    """Files that the patch does not touch are not there when it is applied, so this is not seen by git."""
+    for name in {change.new for change in changes if change.new}:
+        above = any(str(parent) in after for parent in PurePosixPath(name).parents)
+        if name in after and (above or any(path.startswith(f"{name}/") for path in after)):
+            raise PatchError(f"The patch does not apply: '{name}' would be a file and a folder.")
+
+
+def _touched(changes: Iterable[Change]) -> list[str]:
+    return list(dict.fromkeys(check_name(path) for change in changes for path in change.paths))
+
+
+def _joined(changes: Iterable[Change]) -> str:
+    return "".join(change.text for change in changes)
+
+
+def _folder(path: str) -> PurePosixPath:
+    return PurePosixPath(path).parent

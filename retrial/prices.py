@@ -1,0 +1,91 @@
+"""What models cost: given by the user, else from genai-prices' table, offline. Unknown is None, never 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retrial.errors import UsageError
+
+_FREE = ("local", "ollama", "ollama_chat", "replay")
+
+_TABLES: Mapping[str, str] = {
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "deepseek": "deepseek",
+    "groq": "groq",
+    "mistral": "mistral",
+    "xai": "x-ai",
+    "together": "together",
+    "together_ai": "together",
+}
+"""Prefixes of model names → providers of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """USD per million tokens, in and out."""
+
+    prompt: float
+    completion: float
+    table: tuple[str, str] | None = None
+    """(provider, model) in the table, whose prices may rise with the prompt's length."""
+
+    @property
+    def free(self) -> bool:
+        return self.prompt == 0.0 and self.completion == 0.0
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """USD for one call."""
+        looked_up = _look_up(*self.table, prompt_tokens, completion_tokens) if self.table else None
+        if looked_up is not None:
+            return sum(looked_up)
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+def price(model: str, given: tuple[float, float] | None) -> Price | None:
+    """The price of a model named as the user did, or None when nobody knows.
+
+    A price that is given wins, but models on one's own machine are free.
+    """
+    prefix, slash, rest = model.partition("/")
+    if prefix in _FREE:
+        return Price(prompt=0.0, completion=0.0)
+    if given is not None:
+        return Price(prompt=given[0], completion=given[1])
+    table = (_TABLES.get(prefix, ""), rest) if slash else ("openai", model)
+    looked_up = _look_up(*table, 1000, 1000)
+    if looked_up is None:
+        return None
+    return Price(prompt=looked_up[0] * 1000, completion=looked_up[1] * 1000, table=table)
+
+
+def parse_price(text: str) -> tuple[float, float]:
+    """`IN/OUT` in USD per million tokens.
+
+    Raises: UsageError.
+    """
+    try:
+        numbers = tuple(float(part) for part in text.split("/"))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 2 or not all(math.isfinite(number) and number >= 0 for number in numbers):
+        raise UsageError(f"'{text}' is not a price: give IN/OUT in USD per million tokens, such as 0.25/2.")
+    return numbers[0], numbers[1]
+
+
+def _look_up(provider: str, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float] | None:
+    from genai_prices import Usage, calc_price
+
+    if not provider or not model:
+        return None
+    try:
+        found = calc_price(
+            Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens), model, provider_id=provider
+        )
+    except (LookupError, ValueError):  # not in the table, or priced by something else than tokens
+        return None
+    return float(found.input_price), float(found.total_price - found.input_price)

@@ -1,0 +1,39 @@
+"""What both programs share: exit codes, and errors as sentences."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from retrial.errors import NotMeasured, UsageError
+
+DONE = 0
+NOT_MEASURED = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
+
+
+def run(name: str, main: Callable[[Sequence[str]], int]) -> int:
+    """`main`'s exit code; never a traceback for bad input or broken machinery."""
+    try:
+        return main(sys.argv[1:])
+    except UsageError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return BAD_USAGE
+    except NotMeasured as error:
+        print(f"{name}: nothing was done: {error}", file=sys.stderr)
+        return NOT_MEASURED
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_MEASURED
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted; everything finished is on disk, the same command goes on.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def second_interrupt_ends_at_once() -> None:
+    """The first Ctrl-C lets running tasks finish; the next one ends the process."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

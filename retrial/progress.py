@@ -1,0 +1,40 @@
+"""Progress: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+
+def say(text: str) -> None:
+    """One line for people; results go to stdout, everything on the way to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Counts what has finished; every finished task is a line or a step of the bar."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total, self._done = title, total, 0
+        self._bar: Any = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=title, unit="task", file=sys.stderr)
+
+    def step(self, line: str, tally: str) -> None:
+        self._done += 1
+        if self._bar is None:
+            say(f"{self._title} {self._done}/{self._total}: {line} [{tally}]")
+            return
+        self._bar.write(line, file=sys.stderr)
+        self._bar.set_postfix_str(tally)
+        self._bar.update()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.close()

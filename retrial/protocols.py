@@ -1,0 +1,265 @@
+"""The seams. A part inherits from nothing; a part's file is its name on the command line.
+
+Every part's module has `make(context) -> part` (languages, edits and readers: `make() -> part`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from retrial.types import (
+    Answer,
+    Check,
+    Effort,
+    Environment,
+    Execution,
+    Job,
+    Message,
+    Reply,
+    Request,
+    Status,
+    Task,
+    Verdict,
+)
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+class Tree(Protocol):
+    """How to check a task's files out."""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same files, on every machine."""
+        ...
+
+    def files(self) -> Mapping[str, bytes]:
+        """Relative POSIX path → content.
+
+        Raises: TreeError when they cannot be had.
+        """
+        ...
+
+
+class Benchmark(Protocol):
+    """A set of tasks with their checks and answers."""
+
+    name: str
+    default_tries: int
+    visible_is_hidden: bool
+    """The visible tests are the acceptance tests, so a retry from scratch is pass@k."""
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Where the tasks come from: path or address, commit or digest."""
+        ...
+
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, sorted by id.
+
+        Raises: UsageError when the benchmark cannot be read.
+        """
+        ...
+
+    def visible(self, instance_id: str) -> Check: ...
+
+    def answer(self, instance_id: str) -> Answer:
+        """Only scoring, reference runs and the `gold` agent may call this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """A language as found on this host, for sandboxes without images."""
+
+    version: str
+    """As the tool says it; part of the environment's digest."""
+    binds: tuple[tuple[str, str], ...]
+    """(path on the host, path in the sandbox), each read-only."""
+    symlinks: tuple[tuple[str, str], ...] = ()
+    """(target, path in the sandbox)."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Small files to create in the sandbox, absolute path → content."""
+    path: tuple[str, ...] = ()
+    """Folders that go in front of PATH."""
+
+
+class Language(Protocol):
+    """Data and quirks of one language."""
+
+    name: str
+    minimum: str
+    """The oldest version its tests are known to run on."""
+    suffixes: tuple[str, ...]
+    """Of source files, with the dot."""
+    tests: tuple[str, ...]
+    """Globs of test file names."""
+    reserved: tuple[str, ...]
+    """Globs of build, configuration and start-up file names that a patch may not add."""
+    environment: Environment
+    reader: str
+
+    def toolchain(self) -> Toolchain | str:
+        """What the host has, or one sentence saying what is missing."""
+        ...
+
+    def visible_script(self, tests: tuple[str, ...], command: str = "") -> str:
+        """The command that people know (or the task's own `command`), with a report."""
+        ...
+
+    def hidden_script(self, tests: tuple[str, ...], command: str = "") -> str:
+        """All tests, hardened (or the task's own `command`), with a report."""
+        ...
+
+    def reference(self, solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """The reference's files → the solution files they stand for."""
+        ...
+
+    def lint(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+        """Errors in `after` that `before` does not have; reads, never runs."""
+        ...
+
+
+class Workspace(Protocol):
+    """A plain folder with a one-commit repository, as an agent sees it."""
+
+    root: Path
+
+    def diff(self) -> str:
+        """Everything that differs from the base, new files included, as we read it."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """A file's content; None when there is none, or when it lies outside."""
+        ...
+
+    def write(self, path: str, content: bytes) -> None:
+        """Raises: PatchError when the path leaves the workspace or goes through a symlink."""
+        ...
+
+
+class Chat(Protocol):
+    """A model as an agent meets it: journalled, metered, with this attempt's seed and temperature."""
+
+    name: str
+
+    def ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
+        """Raises: ModelError, BudgetSpent; OutOfTime when the attempt's time is over."""
+        ...
+
+
+class Agent(Protocol):
+    """Edits a workspace."""
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        """Raises: NotMeasured (from the model or the check) to say that this go cannot be counted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The new content of one file."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What a reply asks for: edits, or why it is malformed (then the sentence goes back to the model)."""
+
+    edits: tuple[Edit, ...] = ()
+    problem: str = ""
+
+
+class EditFormat(Protocol):
+    """How a model is asked to write edits, and how they are read."""
+
+    prompt: str
+    """Part of the system message."""
+    tools: tuple[Mapping[str, object], ...]
+
+    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
+        """Pure. `files` are the editable files in the chat, with their content as it is now."""
+        ...
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    name: str
+
+    def complete(self, request: Request) -> Reply:
+        """Raises: ModelError when no whole answer could be had."""
+        ...
+
+
+class Sandbox(Protocol):
+    """Runs jobs apart from the host and from each other."""
+
+    name: str
+
+    def unavailable(self, environments: Iterable[Environment]) -> str:
+        """Why it cannot run jobs in these environments here, in one sentence; empty when it can. Builds nothing."""
+        ...
+
+    def state(self, environment: Environment) -> str:
+        """Whether the environment is ready, for people: `ready`, or what must be built first and how large it is."""
+        ...
+
+    def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
+        """Make the environment ready (build its image); does nothing when it is.
+
+        Raises: EnvironmentMissing.
+        """
+        ...
+
+    def digest(self, environment: Environment) -> str:
+        """Names exactly what jobs run on: image id, or the toolchain's version."""
+        ...
+
+    def describe(self) -> Mapping[str, str]:
+        """Tool, version and by what the limits are held; goes into run.json."""
+        ...
+
+    def run(self, job: Job) -> Execution:
+        """One job in a fresh sandbox; when it returns nothing of the job is left.
+
+        Raises: SandboxError when the sandbox itself failed (never for what the job did).
+        """
+        ...
+
+
+class Executor(Protocol):
+    """Runs work on many jobs at once."""
+
+    def run(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[tuple[J, R | Exception]]:
+        """Results as they finish; the only place where any exception becomes a value."""
+        ...
+
+
+class Reader(Protocol):
+    """Turns what a test runner left into results."""
+
+    def read(self, execution: Execution) -> Mapping[str, Status] | str:
+        """Test id → status, or one sentence saying why nothing could be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What parts are made from: the options, and what was made before."""
+
+    options: Any
+    """The resolved `config.Options`."""
+    benchmark: Any = None
+    name: str = ""
+    """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""
+    edit_format: str = ""
+    """For agents that write edits: how this rung's model is asked to."""
+    workers: int = 1
+    """For executors: how many jobs at once."""

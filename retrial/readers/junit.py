@@ -1,0 +1,57 @@
+"""JUnit XML, as pytest, surefire and Catch write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from retrial.types import Execution, Status
+
+# A report is written by code that a model wrote: entities could blow it up or read files.
+FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
+
+# Of two results for one id the worse counts.
+SEVERITY = (Status.PASSED, Status.XFAILED, Status.SKIPPED, Status.FAILED, Status.ERROR)
+
+
+class JUnit:
+    def read(self, execution: Execution) -> Mapping[str, Status] | str:
+        reports = {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
+        if not reports:
+            return "the test runner left no report"
+        results: dict[str, Status] = {}
+        for name, content in reports.items():
+            try:
+                for test, status in _cases(content):
+                    results[test] = max(results.get(test, status), status, key=SEVERITY.index)
+            except ValueError as error:
+                return f"the report {name} cannot be read: {error}"
+        return results
+
+
+def make() -> JUnit:
+    return JUnit()
+
+
+def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
+    """Raises: ValueError when it is not a plain JUnit file."""
+    from xml.etree.ElementTree import ParseError, fromstring
+
+    if any(word in content.upper() for word in FORBIDDEN):
+        raise ValueError("it declares a document type")
+    try:
+        root = fromstring(content)
+    except ParseError as error:
+        raise ValueError(str(error)) from error
+    for case in root.iter("testcase"):
+        parts = (case.get("classname") or "", case.get("name") or "")
+        yield "::".join(part for part in parts if part), _status({child.tag: child.get("type") or "" for child in case})
+
+
+def _status(children: Mapping[str, str]) -> Status:
+    if "error" in children:
+        return Status.ERROR
+    if "failure" in children:
+        return Status.FAILED
+    if "skipped" in children:
+        return Status.XFAILED if children["skipped"] == "pytest.xfail" else Status.SKIPPED
+    return Status.PASSED

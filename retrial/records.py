@@ -1,0 +1,120 @@
+"""How predictions look on disk; the names are those of the aider SWE-bench harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrial import patches
+from retrial.types import Attempt, Prediction
+
+# What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
+TEST_PATHS = ("/test/", "/tests/", "/testing/", "/test_", "/tox.ini")
+
+
+def prediction_record(prediction: Prediction) -> dict[str, object]:
+    chosen = prediction.chosen
+    return {
+        "instance_id": prediction.instance_id,
+        "model_name_or_path": prediction.model_name_or_path,
+        "model_patch": chosen.patch,
+        **_common(chosen),
+        "plausible": chosen.plausible,
+        "try": chosen.number,
+        "tries": len(prediction.attempts),
+        "rounds": prediction.tries,
+        "all_results": [attempt_record(attempt) for attempt in prediction.attempts],
+    }
+
+
+def attempt_record(attempt: Attempt) -> dict[str, object]:
+    effort, verdict = attempt.effort, attempt.verdict
+    return {
+        "try": attempt.number,
+        "round": attempt.round,
+        "model_patch": attempt.patch,
+        **_common(attempt),
+        "plausible": attempt.plausible,
+        "error": attempt.error,
+        "tests_outcomes": list(effort.tests_outcomes) if effort else [],
+        "num_malformed_responses": effort.malformed if effort else 0,
+        "reflections": effort.reflections if effort else 0,
+        "lazy_comments": effort.lazy_comments if effort else 0,
+        "syntax_errors": effort.syntax_errors if effort else 0,
+        "indentation_errors": effort.indentation_errors if effort else 0,
+        "test_timeouts": effort.test_timeouts if effort else 0,
+        "num_exhausted_context_windows": effort.exhausted if effort else 0,
+        "notes": list(effort.notes) if effort else [],
+        "lint_errors": list(verdict.lint) if verdict else [],
+        "visible": {
+            "outcome": verdict.outcome if verdict else None,
+            "reason": verdict.reason if verdict else attempt.error,
+            "tests": dict(verdict.tests) if verdict else {},
+            "seconds": round(verdict.seconds, 3) if verdict else 0,
+        },
+    }
+
+
+def _common(attempt: Attempt) -> dict[str, object]:
+    added, edited = _files(attempt.counted)
+    return {
+        "model": attempt.model,
+        "edit_format": attempt.edit_format,
+        "temperature": attempt.temperature,
+        "seed": attempt.seed,
+        "cost": attempt.usage.cost,
+        "prompt_tokens": attempt.usage.prompt_tokens,
+        "completion_tokens": attempt.usage.completion_tokens,
+        "calls": attempt.usage.calls,
+        "model_seconds": round(attempt.usage.seconds, 3),
+        "seconds": round(attempt.seconds, 3),
+        "added_files": added,
+        "edited_files": edited,
+        "dropped_paths": list(attempt.dropped),
+        "edit_outcome": attempt.edit_outcome,
+        "lint_outcome": attempt.lint_outcome,
+        "test_outcome": attempt.test_outcome,
+    }
+
+
+def _files(patch: str) -> tuple[list[str], list[str]]:
+    changes = patches.parse(patch) if patch else ()
+    added = [change.new for change in changes if change.kind is patches.Kind.ADDED and change.new]
+    edited = [change.new or change.old or "" for change in changes if change.kind is not patches.Kind.ADDED]
+    return added, edited
+
+
+def bundle_row(record: Mapping[str, object]) -> dict[str, str]:
+    """A line of all_preds.jsonl: exactly what leaderboards take."""
+    return {
+        "instance_id": str(record["instance_id"]),
+        "model_name_or_path": str(record["model_name_or_path"]),
+        "model_patch": without_tests(str(record["model_patch"] or "")),
+    }
+
+
+def without_tests(patch: str) -> str:
+    """The patch without its test paths; empty for none, with LF and a final newline."""
+    text = patches.normalise(patch)
+    if not text:
+        return ""
+    kept = [change.text for change in patches.parse(text) if not _is_test(change)]
+    return "".join(kept)
+
+
+def _is_test(change: patches.Change) -> bool:
+    name = f"/{change.new or change.old or ''}"
+    return any(part in name for part in TEST_PATHS)
+
+
+def chat_markdown(prediction: Prediction) -> str:
+    """The chats of all attempts, to read."""
+    parts = [f"# {prediction.instance_id}\n"]
+    for attempt in prediction.attempts:
+        parts.append(f"## Attempt {attempt.number}: {attempt.model} ({attempt.edit_format or 'no format'})\n")
+        for message in attempt.effort.chat if attempt.effort else ():
+            parts.append(f"### {message.role}\n\n{message.content.rstrip()}\n")
+        if attempt.error:
+            parts.append(f"**Not measured:** {attempt.error}\n")
+        elif attempt.verdict:
+            parts.append(f"**Visible check:** {attempt.verdict.outcome} {attempt.verdict.reason}\n")
+    return "\n".join(parts)

@@ -1,0 +1,108 @@
+"""Files in a folder that somebody hostile may have changed: never through a symlink, never outside."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from retrial.errors import PatchError
+from retrial.names import check_name
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK, so that a named pipe cannot hold us.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_THEIRS = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTEMPTY}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    content: bytes
+    executable: bool = False
+
+
+def read(root: Path, path: str) -> File | None:
+    """A regular file; None when there is nothing.
+
+    Raises: PatchError when the path leaves the folder, goes through a symlink, or is not a regular file.
+    """
+    try:
+        with _parent(root, path) as (folder, name):
+            return _read(os.open(name, _READ, dir_fd=folder), path)
+    except FileNotFoundError:
+        return None
+
+
+def _read(opened: int, path: str) -> File:
+    try:
+        mode = os.fstat(opened).st_mode
+        if not stat.S_ISREG(mode):
+            raise PatchError(f"'{path}' is not a regular file.")
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            return File(file.read(), bool(mode & 0o100))
+    finally:
+        os.close(opened)
+
+
+def write(root: Path, path: str, file: File) -> None:
+    """Put a new file in the place of whatever file or symlink is there; makes its folders.
+
+    Raises: PatchError as `read` does.
+    """
+    with _parent(root, path, create=True) as (folder, name):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        opened = os.open(name, _CREATE, 0o777 if file.executable else 0o666, dir_fd=folder)
+        with os.fdopen(opened, "wb") as new:
+            new.write(file.content)
+
+
+def remove(root: Path, path: str) -> None:
+    """Remove a file, and the folders that it leaves empty, as git does.
+
+    Raises: PatchError as `read` does.
+    """
+    with _parent(root, path) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        try:
+            with _parent(root, path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except PatchError:
+            return
+
+
+@contextmanager
+def _parent(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    """The folder that holds `path`, opened step by step so that no step can be a symlink, and the file's own name."""
+    *folders, name = check_name(path).split("/")
+    try:
+        opened = os.open(root, _FOLDER)
+        try:
+            for folder in folders:
+                opened = _step(opened, folder, create)
+            yield opened, name
+        finally:
+            os.close(opened)
+    except OSError as error:
+        if error.errno in _THEIRS:
+            raise PatchError(f"'{path}' goes through a symlink or cannot be a file here: {error.strerror}.") from error
+        raise
+
+
+def _step(opened: int, folder: str, create: bool) -> int:
+    try:
+        inner = os.open(folder, _FOLDER, dir_fd=opened)
+    except FileNotFoundError:
+        if not create:
+            raise
+        os.mkdir(folder, dir_fd=opened)
+        inner = os.open(folder, _FOLDER, dir_fd=opened)
+    os.close(opened)
+    return inner

@@ -1,0 +1,83 @@
+"""Places apart from the host, where task code runs. `choose` finds one that can be had here and holds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from retrial import registry
+from retrial.errors import UsageError
+from retrial.protocols import Context, Sandbox
+from retrial.types import Environment, Execution, Job
+
+PREFERRED = ("docker", "bwrap")
+
+HELP = "install bubblewrap (such as 'sudo apt-get install bubblewrap') or start a Docker engine"
+
+
+class Bounded:
+    """A sandbox that runs at most so many jobs at once."""
+
+    def __init__(self, sandbox: Sandbox, at_once: int) -> None:
+        self.name = sandbox.name
+        self._sandbox = sandbox
+        self._slots = threading.Semaphore(at_once)
+        self._digests: dict[Environment, str] = {}
+
+    def unavailable(self, environments: Iterable[Environment]) -> str:
+        return self._sandbox.unavailable(environments)
+
+    def state(self, environment: Environment) -> str:
+        return self._sandbox.state(environment)
+
+    def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
+        self._sandbox.prepare(environment, say)
+
+    def digest(self, environment: Environment) -> str:
+        # Asked for every verdict; an environment does not change while a program runs.
+        if environment not in self._digests:
+            self._digests[environment] = self._sandbox.digest(environment)
+        return self._digests[environment]
+
+    def describe(self) -> Mapping[str, str]:
+        return self._sandbox.describe()
+
+    def run(self, job: Job) -> Execution:
+        with self._slots:
+            return self._sandbox.run(job)
+
+
+def choose(name: str, environments: Iterable[Environment], context: Context, say: Callable[[str], None]) -> Sandbox:
+    """The sandbox of that name, or for `auto` the first that can run these environments. Never the bare host.
+
+    Raises: UsageError when there is none.
+    """
+    wanted = tuple(environments)
+    if name != "auto":
+        sandbox: Sandbox = registry.module("sandboxes", name).make(context)
+        why_not = sandbox.unavailable(())
+        if why_not:
+            raise UsageError(f"Sandbox {name} cannot be used: {why_not}")
+        return sandbox
+    reasons: list[str] = []
+    for part in PREFERRED:
+        sandbox = registry.module("sandboxes", part).make(context)
+        why_not = sandbox.unavailable(wanted)
+        if not why_not:
+            say(f"Sandbox: {part}" + (f" (not {reasons[0]})" if reasons else ""))
+            return sandbox
+        reasons.append(f"{part}: {why_not}")
+    raise UsageError(f"No sandbox can be used here ({'; '.join(reasons)}): {HELP}.")
+
+
+def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> None:
+    """Build what is missing and see that the sandbox holds, before anything is paid for.
+
+    Raises: SandboxError.
+    """
+    from retrial.sandboxes._probe import probe
+
+    for environment in environments:
+        sandbox.prepare(environment, say)
+        probe(sandbox, environment, cache)

@@ -1,0 +1,253 @@
+"""What holds limits on memory, processes and CPU where no engine does: a cgroup, a systemd scope, or rlimits."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from retrial.errors import SandboxError
+from retrial.types import Limits
+
+PARENT = "retrial"
+PERIOD = 100_000
+PATIENCE = 10.0
+"""Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time."""
+
+# A shell enters by itself and becomes the command: no code of ours runs between fork and exec of a threaded program.
+ENTER = """\
+ulimit -c 0
+ulimit -n 4096 2>/dev/null
+while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 125; shift; done
+shift
+exec "$@"
+"""
+
+
+class Slot(Protocol):
+    """The limits of one job."""
+
+    prefix: tuple[str, ...]
+    """Goes in front of the command."""
+
+    def oom(self) -> bool:
+        """Something was killed because the memory was used up."""
+        ...
+
+    def kill(self) -> None:
+        """Kill what is left and wait until it is gone."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    name: str
+    open: Callable[[Limits], Slot]
+    parents: tuple[Path, ...] = ()
+    """Folders that hold the cgroups of all jobs."""
+    inside: Callable[[Limits], str] = lambda limits: ""
+    """Shell commands to run inside the sandbox before anything else."""
+
+
+@functools.cache
+def method() -> Method:
+    """The first way to hold limits that works here, found by doing."""
+    for candidate in _candidates():
+        if _works(candidate):
+            _sweep(candidate.parents)
+            return candidate
+    return Method(name="rlimits", open=lambda limits: _Plain(_enter()), inside=_rlimits)
+
+
+def _candidates() -> Iterator[Method]:
+    mounts = _mounts()
+    if {"memory", "pids"} <= mounts.keys():
+        parents = tuple({folder for name, folder in mounts.items() if name != "v2"})
+        yield Method(name="cgroup v1", open=functools.partial(_open_v1, mounts), parents=parents)
+    for parent in _v2_parents(mounts):
+        yield Method(name="cgroup v2", open=functools.partial(_open_v2, parent), parents=(parent,))
+    if shutil.which("systemd-run"):
+        yield Method(name="systemd scope", open=lambda limits: _Plain(_scope(limits)))
+
+
+def _works(candidate: Method) -> bool:
+    try:
+        slot = candidate.open(Limits())
+        try:
+            trial = subprocess.run([*slot.prefix, "true"], capture_output=True, timeout=PATIENCE)
+        finally:
+            slot.close()
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return trial.returncode == 0
+
+
+def _mounts() -> Mapping[str, Path]:
+    """Controller of cgroup v1 → where it is mounted; `v2` → where the unified hierarchy is."""
+    found: dict[str, Path] = {}
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, folder, kind, options, *_ = line.split()
+        if kind == "cgroup":
+            found |= dict.fromkeys(set(options.split(",")) & {"memory", "pids", "cpu"}, Path(folder) / PARENT)
+        elif kind == "cgroup2":
+            found["v2"] = Path(folder)
+    return found
+
+
+def _open_v1(mounts: Mapping[str, Path], limits: Limits) -> _Cgroup:
+    memory = str(limits.memory_mb << 20)
+    settings = {
+        mounts["memory"]: {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory},
+        mounts["pids"]: {"pids.max": str(limits.processes)},
+    }
+    if "cpu" in mounts:
+        # Two controllers may share one hierarchy.
+        here = settings.setdefault(mounts["cpu"], {})
+        here |= {"cpu.cfs_period_us": str(PERIOD), "cpu.cfs_quota_us": str(int(limits.cpus * PERIOD))}
+    return _open(settings, "memory.oom_control")
+
+
+def _open_v2(parent: Path, limits: Limits) -> _Cgroup:
+    settings = {
+        "memory.max": str(limits.memory_mb << 20),
+        "memory.swap.max": "0",
+        "pids.max": str(limits.processes),
+        "cpu.max": f"{int(limits.cpus * PERIOD)} {PERIOD}",
+    }
+    return _open({parent: settings}, "memory.events")
+
+
+def _v2_parents(mounts: Mapping[str, Path]) -> Iterator[Path]:
+    """Where jobs' cgroups may live: below the root if that is ours, else below the nearest that was delegated."""
+    own = next((line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")), "")
+    if "v2" not in mounts or not own:
+        return
+    above = mounts["v2"] / own.lstrip("/")
+    for folder in reversed([above, *above.parents]):
+        if folder.is_relative_to(mounts["v2"]) and _delegate(folder) and _delegate(folder / PARENT):
+            yield folder / PARENT
+
+
+def _delegate(folder: Path) -> bool:
+    """Let its children have the controllers; CPU is optional."""
+    try:
+        folder.mkdir(exist_ok=True)
+        for controller in ("cpu", "memory", "pids"):
+            if controller in (folder / "cgroup.controllers").read_text().split():
+                (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+        return {"memory", "pids"} <= set((folder / "cgroup.subtree_control").read_text().split())
+    except OSError:
+        return False
+
+
+def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
+    """A new cgroup below each of these parents. Its name begins with our pid, so that others can tell who left it."""
+    name = f"{os.getpid()}-{secrets.token_hex(6)}"
+    folders = [parent / name for parent in settings]
+    try:
+        for folder, values in zip(folders, settings.values(), strict=True):
+            folder.parent.mkdir(exist_ok=True)
+            folder.mkdir()
+            for file, value in values.items():
+                # Not every kernel counts swap or has the CPU controller.
+                if (folder / file).exists():
+                    (folder / file).write_text(value)
+    except OSError:
+        for folder in folders:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    return _Cgroup(folders, next(folder / events for folder in folders if (folder / events).exists()))
+
+
+class _Cgroup:
+    def __init__(self, folders: list[Path], events: Path) -> None:
+        self._folders = folders
+        self._events = events
+        self.prefix = _enter(*map(str, folders))
+
+    def oom(self) -> bool:
+        counters = dict(line.split() for line in self._events.read_text().splitlines())
+        return int(counters.get("oom_kill", 0)) > 0
+
+    def kill(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while members := self._members():
+            for member in members:
+                with suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise SandboxError(f"{len(members)} processes of a job could not be killed.")
+            time.sleep(0.002)
+
+    def _members(self) -> set[int]:
+        # A process outside our pid namespace is listed as 0, and kill(0) would be ourselves.
+        return {int(pid) for folder in self._folders for pid in (folder / "cgroup.procs").read_text().split()} - {0}
+
+    def close(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        for folder in self._folders:
+            while folder.exists() and not _removed(folder) and time.monotonic() < deadline:
+                time.sleep(0.002)
+
+
+class _Plain:
+    """Limits that need no care: they end with the processes, which end with their pid namespace."""
+
+    def __init__(self, prefix: tuple[str, ...]) -> None:
+        self.prefix = prefix
+
+    def oom(self) -> bool:
+        return False
+
+    def kill(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _enter(*folders: str) -> tuple[str, ...]:
+    return ("sh", "-c", ENTER, "retrial", *folders, "--")
+
+
+def _scope(limits: Limits) -> tuple[str, ...]:
+    settings = {
+        "MemoryMax": f"{limits.memory_mb}M",
+        "MemorySwapMax": "0",
+        "TasksMax": str(limits.processes),
+        "CPUQuota": f"{int(limits.cpus * 100)}%",
+    }
+    options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
+    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--", *_enter())
+
+
+def _rlimits(limits: Limits) -> str:
+    """Per process only. Data, not address space: several runtimes reserve far more than they ever touch."""
+    memory = limits.memory_mb << 10
+    return f"ulimit -d {memory}; ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes}; "
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(parents: Iterable[Path]) -> None:
+    """Remove what dead runs left; a cgroup that still holds a process cannot be removed, and is not."""
+    for folder in (child for parent in parents for child in parent.iterdir() if child.is_dir()):
+        owner = folder.name.partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            _removed(folder)

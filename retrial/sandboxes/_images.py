@@ -1,0 +1,121 @@
+"""Images for the engine: which one an environment means, whether it can be had, and making it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from docker.api import APIClient
+from docker.errors import APIError, DockerException, ImageNotFound
+from requests.exceptions import RequestException
+
+from retrial.errors import EnvironmentMissing
+from retrial.types import Environment
+
+FOLDER = Path(__file__).resolve().parents[2] / "docker"
+BASE = "debian:trixie-slim"
+LAST_LINES = 5
+SIZES = {"python": 140}
+"""MB that our images add to their base, as measured, for those who ask before they build."""
+
+_building = threading.Lock()
+
+
+def base() -> str:
+    return os.environ.get("RETRIAL_BASE_IMAGE") or BASE
+
+
+def own(environment: Environment) -> bool:
+    """A target of our Dockerfile, not the name of an image."""
+    return not re.search("[/:]", environment.image)
+
+
+def name(environment: Environment) -> str:
+    """The image's name; ours carry what they are made from, so that a change makes a new one."""
+    if not own(environment):
+        return environment.image
+    recipe = (FOLDER / "Dockerfile").read_bytes() + f"\0{environment.image}\0{base()}".encode()
+    return f"retrial-{environment.image}:{hashlib.sha256(recipe).hexdigest()[:12]}"
+
+
+def identity(client: APIClient, image: str) -> str:
+    """The id of a local image; empty when there is none of that name."""
+    inspect: Any = client.inspect_image
+    try:
+        return str(inspect(image)["Id"])
+    except ImageNotFound:
+        return ""
+
+
+def state(client: APIClient, environment: Environment) -> str:
+    """For people: there, or what must be had first."""
+    image = name(environment)
+    if identity(client, image):
+        return f"ready (image {image})"
+    size = f", about {SIZES[environment.image]} MB on top of its base" if environment.image in SIZES else ""
+    return f"image {image} is missing and will be {'built' if own(environment) else 'pulled'}{size}"
+
+
+def out_of_reach(client: APIClient, environment: Environment) -> str:
+    """Why the image cannot be had, as far as that can be known without pulling or building; empty when it may be."""
+    source = base() if own(environment) else environment.image
+    if identity(client, name(environment)) or identity(client, source):
+        return ""
+    ask: Any = client.inspect_distribution
+    try:
+        ask(source)
+    except (APIError, RequestException):
+        return f"the image {source} is not here and no registry has it for us (scripts/engine-up can make it)."
+    return ""
+
+
+def ensure(client: APIClient, environment: Environment, say: Callable[[str], None]) -> None:
+    """Build or pull the image unless it is there.
+
+    Raises: EnvironmentMissing.
+    """
+    image = name(environment)
+    with _building:
+        if identity(client, image):
+            return
+        say(f"{'Building' if own(environment) else 'Pulling'} the image {image} …")
+        try:
+            _follow(_steps(client, environment, image))
+        except (DockerException, RequestException) as error:
+            raise EnvironmentMissing(f"The image {image} could not be had: {error}") from error
+        if not identity(client, image):
+            raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
+
+
+def _steps(client: APIClient, environment: Environment, image: str) -> Iterable[Mapping[str, Any]]:
+    if not own(environment):
+        pulled: Iterable[Mapping[str, Any]] = client.pull(image, stream=True, decode=True)
+        return pulled
+    built: Iterable[Mapping[str, Any]] = client.build(
+        path=str(FOLDER),
+        tag=image,
+        target=environment.image,
+        buildargs={"BASE": base()},
+        # Packages are fetched as the host would fetch them, through its resolver.
+        network_mode="host",
+        rm=True,
+        forcerm=True,
+        decode=True,
+    )
+    return built
+
+
+def _follow(steps: Iterable[Mapping[str, Any]]) -> None:
+    """To the end, or to the first error."""
+    lines: deque[str] = deque(maxlen=LAST_LINES)
+    for step in steps:
+        lines.extend(str(step.get("stream", "")).split("\n"))
+        if "error" in step:
+            said = " / ".join(line.strip() for line in lines if line.strip())
+            raise DockerException(f"{step['error']} ({said})" if said else str(step["error"]))

@@ -1,0 +1,236 @@
+"""How the host and the supervisor inside a sandbox speak; the same for every sandbox.
+
+To its stdin: a line with a nonce, then a tar archive with the script and the job's files.
+From its stdout: `<nonce> start`, what the job prints, `<nonce> end <status>`, a tar archive of reports, `<nonce> done`.
+
+The nonce keeps a job from framing by accident or by printing. It is no secret from a job that reads its supervisor's
+memory, and need not be: such a job gains nothing that writing its own reports and exit status would not give it.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from pathlib import PurePosixPath
+
+from retrial.errors import SandboxError
+from retrial.sandboxes import _reports
+from retrial.types import Execution, Job
+
+SCRIPT = ".script"
+CHUNK = 1 << 16
+START_SECONDS = 60.0
+"""For the sandbox to come up and unpack, on a loaded machine."""
+REPORT_SECONDS = 30.0
+
+ENVIRONMENT: Mapping[str, str] = {
+    "HOME": "/tmp/home",
+    "TMPDIR": "/tmp",
+    "RETRIAL_REPORTS": "/tmp/reports",
+    "LANG": "C.UTF-8",
+    "USER": "nobody",
+}
+PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+SUPERVISOR = r"""
+read -r nonce || exit 125
+umask 022
+tar -xmf - -C /tmp && cd "/tmp/job/$1" || exit 125
+# The job gets stdout and stderr opened anew: it could make ours non-blocking, and the frames below would be cut.
+: >/proc/self/fd/1 2>/proc/self/fd/2 || exit 125
+printf '%s start\n' "$nonce"
+sh ../.script </dev/null >/proc/self/fd/1 2>/proc/self/fd/2
+status=$?
+# All but pid 1 and this shell; fails only when there is nobody left. The host's time limit bounds it.
+while kill -9 -1; do :; done 2>/dev/null
+printf '\n%s end %s\n' "$nonce" "$status"
+tar -cf - -C /tmp/reports . 2>/dev/null && printf '%s done\n' "$nonce"
+"""
+
+
+def command(job: Job) -> tuple[str, ...]:
+    """What to start inside the sandbox."""
+    return ("sh", "-c", SUPERVISOR, "retrial", job.folder)
+
+
+class Phase(IntEnum):
+    STARTING = 0
+    RUNNING = 1
+    REPORTING = 2
+    DONE = 3
+
+
+class Ends:
+    """The first and the last half of a stream; what lies between is counted and dropped."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._first = bytearray()
+        self._last = bytearray()
+        self._dropped = 0
+
+    def add(self, data: bytes) -> None:
+        room = self._half - len(self._first)
+        if room > 0:
+            self._first += data[:room]
+            data = data[room:]
+        self._last += data
+        # Cut seldom, so that a long stream is not copied with every chunk.
+        if len(self._last) > 2 * self._half + CHUNK:
+            self._cut()
+
+    def _cut(self) -> None:
+        surplus = len(self._last) - self._half
+        if surplus > 0:
+            del self._last[:surplus]
+            self._dropped += surplus
+
+    @property
+    def cut(self) -> bool:
+        self._cut()
+        return self._dropped > 0
+
+    def text(self) -> str:
+        note = f"\n[… {self._dropped} bytes cut …]\n".encode() if self.cut else b""
+        return (bytes(self._first) + note + bytes(self._last)).decode(errors="replace")
+
+
+class Session:
+    """One conversation with a supervisor, without any input or output of its own."""
+
+    def __init__(self, job: Job) -> None:
+        self._nonce = secrets.token_hex(16).encode()
+        self._limits = job.limits
+        self._stdout = Ends(job.limits.output_bytes)
+        self._stderr = Ends(job.limits.output_bytes)
+        self._pending = bytearray()
+        self._reports = bytearray()
+        self._status: int | None = None
+        self._entered = {Phase.STARTING: time.monotonic()}
+        self.phase = Phase.STARTING
+        self.overflow = False
+        self.request = self._nonce + b"\n" + pack(job)
+
+    def stderr(self, data: bytes) -> None:
+        self._stderr.add(data)
+
+    def stdout(self, data: bytes) -> None:
+        """Take bytes as they come: a frame may be spread over any number of them."""
+        if self.phase >= Phase.REPORTING:
+            self._report(data)
+            return
+        self._pending += data
+        if self.phase is Phase.STARTING:
+            self._await_start()
+        if self.phase is Phase.RUNNING:
+            self._await_end()
+
+    def _await_start(self) -> None:
+        before, frame, after = self._pending.partition(self._nonce + b" start\n")
+        if frame:
+            self._pending = after
+            self._enter(Phase.RUNNING)
+        elif len(before) > CHUNK:
+            del self._pending[:-CHUNK]
+
+    def _await_end(self) -> None:
+        frame = b"\n" + self._nonce + b" end "
+        position = self._pending.find(frame)
+        if position < 0:
+            self._release(len(self._pending) - len(frame) + 1)
+            return
+        line, newline, rest = self._pending[position + len(frame) :].partition(b"\n")
+        if not newline:
+            self._release(position)
+            return
+        self._release(position)
+        self._pending.clear()
+        self._status = int(line) if line.isdigit() else None
+        self._enter(Phase.REPORTING)
+        self._report(bytes(rest))
+
+    def _release(self, count: int) -> None:
+        """These bytes are the job's output for sure."""
+        if count > 0:
+            self._stdout.add(bytes(self._pending[:count]))
+            del self._pending[:count]
+
+    def _report(self, data: bytes) -> None:
+        self._reports += data
+        if len(self._reports) > self._limits.report_bytes:
+            self.overflow = True
+            self._reports.clear()
+        elif self._reports.endswith(self._nonce + b" done\n"):
+            self._enter(Phase.DONE)
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._entered[phase] = time.monotonic()
+
+    @property
+    def deadline(self) -> float:
+        """When to stop waiting, on the clock of `time.monotonic`."""
+        if self.phase is Phase.STARTING:
+            return self._entered[Phase.STARTING] + START_SECONDS
+        if self.phase is Phase.RUNNING:
+            return self._entered[Phase.RUNNING] + self._limits.seconds
+        return self._entered[Phase.REPORTING] + REPORT_SECONDS
+
+    def execution(self, *, timed_out: bool, oom: bool) -> Execution:
+        """What was seen, once everything of the job is dead.
+
+        Raises: SandboxError when the job never started.
+        """
+        if self.phase is Phase.STARTING:
+            raise SandboxError(f"The sandbox did not start the job: {self._complaint()}")
+        if self.phase is Phase.RUNNING:
+            self._release(len(self._pending))
+        reports = _reports.read(bytes(self._reports)) if self.phase is Phase.DONE else None
+        ended = self._entered.get(Phase.REPORTING, time.monotonic())
+        return Execution(
+            exit_code=self._status,
+            stdout=self._stdout.text(),
+            stderr=self._stderr.text(),
+            seconds=ended - self._entered[Phase.RUNNING],
+            timed_out=timed_out,
+            oom=oom,
+            truncated=self._stdout.cut or self._stderr.cut or self.overflow,
+            reports=reports or {},
+        )
+
+    def _complaint(self) -> str:
+        lines = (self._stderr.text() + self._pending.decode(errors="replace")).strip().splitlines()
+        return " / ".join(lines[:3]) if lines else "it gave no reason."
+
+
+def pack(job: Job) -> bytes:
+    """All that is to lie in /tmp, as a tar archive: the same bytes for the same job."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for folder in ("home", "reports", "job", f"job/{_checked(job.folder)}"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+        for name, content, mode in _files(job):
+            member = tarfile.TarInfo(f"job/{name}")
+            member.size, member.mode = len(content), mode
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def _files(job: Job) -> Iterator[tuple[str, bytes, int]]:
+    yield SCRIPT, job.script.encode(), 0o644
+    for path, content in sorted(job.files.items()):
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise SandboxError(f"The file '{path}' would lie outside the sandbox's folder.")
+        yield f"{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
+
+
+def _checked(folder: str) -> str:
+    if len(PurePosixPath(folder).parts) != 1 or folder in ("..", SCRIPT):
+        raise SandboxError(f"'{folder}' cannot be a folder's name in a sandbox.")
+    return folder

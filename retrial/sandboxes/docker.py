@@ -1,0 +1,213 @@
+"""Sandbox in containers, through Docker's API (podman speaks it too, on the socket that DOCKER_HOST names)."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from docker.api import APIClient
+from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.types import LogConfig, Ulimit
+from docker.utils import kwargs_from_env
+from requests.exceptions import RequestException
+
+from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.protocols import Context
+from retrial.sandboxes import _images, _protocol, _stream
+from retrial.types import Environment, Execution, Job
+
+LABEL = "retrial"
+"""Its value is the pid of the run."""
+OWNERS = "retrial.owners"
+NOBODY = 65534
+SHM_BYTES = 64 << 20
+OWN_PROCESSES = 2
+"""The engine's init and the supervisor."""
+OPEN_FILES = 4096
+PING_SECONDS = 2.0
+CALL_SECONDS = 60.0
+"""For one call of the API: starting a container on a busy machine takes its time."""
+
+
+class Docker:
+    name = "docker"
+
+    def unavailable(self, environments: Iterable[Environment]) -> str:
+        try:
+            with _engine(PING_SECONDS) as client:
+                client.ping()
+                reasons = [reason for one in environments if (reason := _images.out_of_reach(client, one))]
+        except SandboxError:
+            where = os.environ.get("DOCKER_HOST", "its usual socket")
+            return f"no Docker engine answers at {where}; start one, or ask for --sandbox bwrap."
+        return reasons[0] if reasons else ""
+
+    def state(self, environment: Environment) -> str:
+        with _engine() as client:
+            return _images.state(client, environment)
+
+    def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
+        with _engine() as client:
+            _sweep(client)
+            _images.ensure(client, environment, say)
+
+    def digest(self, environment: Environment) -> str:
+        with _engine() as client:
+            found = _images.identity(client, _images.name(environment))
+        if not found:
+            raise EnvironmentMissing(f"The image {_images.name(environment)} is not there.")
+        return found
+
+    def describe(self) -> Mapping[str, str]:
+        with _engine() as client:
+            version = client.version()
+        return {"sandbox": self.name, "version": str(version["Version"]), "limits": "engine"}
+
+    def run(self, job: Job) -> Execution:
+        session = _protocol.Session(job)
+        with _engine() as client, _container(client, job) as container:
+            timed_out = _talk(client, container, session)
+            oom = bool(client.inspect_container(container)["State"].get("OOMKilled"))
+        return session.execution(timed_out=timed_out, oom=oom)
+
+
+def make(context: Context) -> Docker:
+    return Docker()
+
+
+@contextmanager
+def _engine(seconds: float = CALL_SECONDS) -> Iterator[APIClient]:
+    """A connection of one's own: they cannot be shared between threads. The engine's failures come in our words."""
+    try:
+        with closing(APIClient(version=_api_version(), timeout=int(seconds), **kwargs_from_env())) as client:
+            yield client
+    except ImageNotFound as error:
+        raise EnvironmentMissing(f"An image is missing: {error.explanation}") from error
+    except (DockerException, RequestException) as error:
+        raise SandboxError(f"The Docker engine failed: {error}") from error
+
+
+@functools.cache
+def _api_version() -> str:
+    """What the engine speaks, asked once."""
+    with closing(APIClient(version="auto", timeout=int(PING_SECONDS), **kwargs_from_env())) as client:
+        return str(client.api_version)
+
+
+@contextmanager
+def _container(client: APIClient, job: Job) -> Iterator[str]:
+    """A container for one job; gone afterwards, and everything in it."""
+    name = f"{LABEL}-{os.getpid()}-{secrets.token_hex(6)}"
+    try:
+        client.create_container(
+            _images.name(job.environment),
+            name=name,
+            # As entry point: an image's own must not come before it.
+            entrypoint=list(_protocol.command(job)),
+            user=_user(),
+            hostname="retrial",
+            working_dir="/",
+            environment=dict(_protocol.ENVIRONMENT),
+            labels={LABEL: str(os.getpid()), OWNERS: _owners()},
+            stdin_open=True,
+            host_config=_host_config(client, job),
+        )
+        yield name
+    finally:
+        # By its name, so that one is removed too whose making was interrupted; killing a client would stop nothing.
+        with suppress(NotFound):
+            client.remove_container(name, force=True, v=True)
+
+
+def _owners() -> str:
+    """Where the pid of a run means something: this boot of this machine, this pid namespace."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
+
+
+def _sweep(client: APIClient) -> None:
+    """Remove containers of runs that were killed: unlike a process, a container does not end with who made it."""
+    for container in client.containers(all=True, filters={"label": f"{OWNERS}={_owners()}"}):
+        if not Path(f"/proc/{container['Labels'][LABEL]}").exists():
+            with suppress(NotFound):
+                client.remove_container(container["Id"], force=True, v=True)
+
+
+def _user() -> str:
+    """Ours: what gets out is no more than we are. But nobody when we are root."""
+    return f"{os.getuid()}:{os.getgid()}" if os.getuid() else f"{NOBODY}:{NOBODY}"
+
+
+def _host_config(client: APIClient, job: Job) -> dict[str, Any]:
+    limits = job.limits
+    config: dict[str, Any] = client.create_host_config(
+        network_mode="bridge" if job.network else "none",
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        read_only=True,
+        tmpfs={"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"},
+        shm_size=SHM_BYTES,
+        init=True,
+        mem_limit=limits.memory_mb << 20,
+        memswap_limit=limits.memory_mb << 20,
+        pids_limit=limits.processes + OWN_PROCESSES,
+        nano_cpus=int(min(limits.cpus, os.cpu_count() or 1) * 1e9),
+        ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
+        log_config=LogConfig(type="none"),
+    )
+    return config
+
+
+def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool:
+    """Attach first, then start: nothing is missed. True when the job ran out of time."""
+    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    attached: Any = client.attach_socket(container, params=wanted)
+    # The client wraps the socket; only the socket itself can be closed in one direction.
+    raw: socket.socket = getattr(attached, "_sock", attached)
+    with closing(raw), closing(attached):
+        raw.setblocking(False)
+        client.start(container)
+        feed = Streams({1: session.stdout, 2: session.stderr}).feed
+        channel = _stream.Channel(
+            stdin=raw.fileno(), close_stdin=lambda: _half_close(raw), outputs={raw.fileno(): feed}
+        )
+        return _stream.converse(session, channel)
+
+
+def _half_close(raw: socket.socket) -> None:
+    with suppress(OSError):
+        raw.shutdown(socket.SHUT_WR)
+
+
+class Streams:
+    """Takes apart what the engine sends as one: frames of a kind, three zeros, a length in four bytes, and the data."""
+
+    HEADER = 8
+
+    def __init__(self, takers: Mapping[int, Callable[[bytes], None]]) -> None:
+        self._takers = takers
+        self._header = bytearray()
+        self._left = 0
+
+    def feed(self, data: bytes) -> None:
+        while data:
+            if self._left:
+                part, data = data[: self._left], data[self._left :]
+                self._left -= len(part)
+                if take := self._takers.get(self._header[0]):
+                    take(part)
+                if not self._left:
+                    self._header.clear()
+                continue
+            missing = self.HEADER - len(self._header)
+            self._header += data[:missing]
+            data = data[missing:]
+            if len(self._header) == self.HEADER:
+                self._left = int.from_bytes(self._header[4:], "big")
+                if not self._left:
+                    self._header.clear()

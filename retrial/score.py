@@ -1,0 +1,97 @@
+"""Phase 2: each patch in a fresh sandbox, with the acceptance tests. Nothing that ran in phase 1 is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from retrial import cache
+from retrial.checks import check_selection, select
+from retrial.errors import EnvironmentMissing, NotMeasured, PatchError, TreeError
+from retrial.protocols import Benchmark, Sandbox
+from retrial.references import reference
+from retrial.submissions import Submission
+from retrial.types import Outcome, Task, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One submission and what came of it."""
+
+    submission: Submission
+    task: Task
+    verdict: Verdict
+    void: str = ""
+    """Why the task cannot tell right from wrong here."""
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """Scores submissions of one benchmark; safe to call from many threads."""
+
+    benchmark: Benchmark
+    sandbox: Sandbox
+    verdicts: cache.Verdicts
+    timeout: float
+    fresh: bool = False
+    untouched: bool = False
+    """Ask about the tree as it is, whatever the patch (for `--null`)."""
+
+    def score(self, task: Task, submission: Submission) -> Scored:
+        """Raises: NotMeasured."""
+        answer = self.benchmark.answer(task.instance_id)
+        answer = replace(answer, check=replace(answer.check, timeout=self.timeout))
+        try:
+            selection = select(task, submission.patch)
+        except PatchError as error:
+            verdict = Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+            return Scored(submission=submission, task=task, verdict=verdict)
+        if not selection.patch and not self.untouched:
+            verdict = check_selection(task, selection, answer.check, self.sandbox)
+            return Scored(submission=submission, task=task, verdict=verdict)
+        known = reference(task, answer, self.sandbox, self.verdicts)
+        check = replace(answer.check, expected=known.expected)
+        name = cache.key(task, selection.patch, check, self.sandbox)
+        found = None if self.fresh else self.verdicts.get(name)
+        verdict = found or check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
+        # The same patch may have dropped other paths on its way to being the same patch.
+        verdict = replace(verdict, dropped=selection.dropped)
+        self.verdicts.put(name, verdict)
+        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=found is not None)
+
+
+def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
+    """What a failure of our own looks like: never a model's."""
+    outcome = Outcome.NOT_MEASURED
+    if isinstance(error, EnvironmentMissing):
+        outcome = Outcome.INSTALL_FAILED
+    elif isinstance(error, TreeError):
+        outcome = Outcome.RESET_FAILED
+    reason = str(error) if isinstance(error, NotMeasured) else f"{type(error).__name__}: {error}"
+    return Scored(submission=submission, task=task, verdict=Verdict(outcome=outcome, reason=reason))
+
+
+def eval_log(scored: Scored, script: Callable[[], str]) -> str:
+    """Everything about one verdict, to read."""
+    verdict = scored.verdict
+    lines = [
+        f"instance: {scored.task.instance_id}",
+        f"model:    {scored.submission.model_name_or_path}",
+        f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),
+        f"proof:    {verdict.proof or '-'}   exit status: {verdict.exit_code}   seconds: {verdict.seconds:.2f}"
+        + ("   (from the cache)" if scored.cached else ""),
+        *(f"dropped:  {path}" for path in verdict.dropped),
+        *(f"{status:8}  {test}" for test, status in sorted(verdict.tests.items())),
+        "",
+        "---- patch ----",
+        scored.submission.patch.rstrip(),
+        "---- command ----",
+        script().rstrip(),
+        "---- stdout ----",
+        verdict.stdout.rstrip(),
+        "---- stderr ----",
+        verdict.stderr.rstrip(),
+        "",
+    ]
+    return "\n".join(lines)

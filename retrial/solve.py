@@ -1,0 +1,148 @@
+"""The ladder: for every try, for every model, a fresh workspace, until an attempt is plausible; else the least bad."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from retrial.chat import Budget, MeteredChat, Sampling
+from retrial.checks import check_selection, select
+from retrial.errors import BudgetSpent, NotMeasured, PatchError
+from retrial.patches import Selection
+from retrial.prices import Price
+from retrial.protocols import Agent, Model, Sandbox, Workspace
+from retrial.store import Journal
+from retrial.types import Attempt, Check, Outcome, Prediction, Task, Verdict
+from retrial.workspace import open_workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One model with the agent that uses it."""
+
+    name: str
+    """As on the command line, without the format."""
+    model: Model
+    agent: Agent
+    edit_format: str
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    rungs: tuple[Rung, ...]
+    tries: int
+    seed: int
+    temperature: float
+    retry_temperature: float
+    max_tokens: int
+    seconds: float
+    """For one attempt's agent."""
+    name: str
+    """model_name_or_path."""
+
+    def steps(self) -> Iterator[tuple[int, int, Rung]]:
+        """(attempt, round, rung), in order."""
+        number = 0
+        for round_ in range(1, self.tries + 1):
+            for rung in self.rungs:
+                number += 1
+                yield number, round_, rung
+
+    def sampling(self, round_: int) -> Sampling:
+        # The same question with the same seed is the same reply: a retry must differ.
+        temperature = self.temperature if round_ == 1 else self.retry_temperature
+        seed = self.seed + round_ - 1
+        return Sampling(temperature=temperature, seed=seed, max_tokens=self.max_tokens, seconds=self.seconds)
+
+
+class VisibleCheck:
+    """The visible check of one task; the same patch is not run twice."""
+
+    def __init__(self, task: Task, check: Check, sandbox: Sandbox) -> None:
+        self._task, self._check, self._sandbox = task, check, sandbox
+        self._known: dict[Selection, Verdict] = {}
+
+    def __call__(self, patch: str) -> tuple[Selection, Verdict]:
+        try:
+            selection = select(self._task, patch)
+        except PatchError as error:
+            return Selection(patch="", dropped=()), Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+        if selection not in self._known:
+            self._known[selection] = check_selection(self._task, selection, self._check, self._sandbox)
+        return selection, self._known[selection]
+
+
+def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:
+    """All attempts at one task. Raises only for defects of our own: broken machinery is noted on the attempt."""
+    attempts: list[Attempt] = []
+    for number, round_, rung in ladder.steps():
+        sampling = ladder.sampling(round_)
+        journal.append("attempt_started", attempt=number, model=rung.name, sampling=sampling)
+        chat = MeteredChat(rung.model, sampling, journal, budget, rung.price, number)
+        blank = Attempt(
+            number=number,
+            round=round_,
+            model=rung.name,
+            edit_format=rung.edit_format,
+            seed=sampling.seed,
+            temperature=sampling.temperature,
+        )
+        attempt, fatal = _attempt(task, rung.agent, chat, check, blank)
+        attempts.append(attempt)
+        journal.append("attempt_ended", attempt=number, result=attempt)
+        if attempt.plausible or fatal:
+            break
+    return Prediction(
+        instance_id=task.instance_id,
+        model_name_or_path=ladder.name,
+        attempts=tuple(attempts),
+        tries=ladder.tries,
+        not_measured=_not_measured(attempts),
+    )
+
+
+def _attempt(task: Task, agent: Agent, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:
+    """One go from scratch, and whether to stop the ladder."""
+    started = time.monotonic()
+    try:
+        with open_workspace(task.tree) as workspace:
+            attempt = _go(task, agent, chat, workspace, check, blank)
+    except NotMeasured as error:
+        attempt = replace(blank, error=str(error) or type(error).__name__)
+        fatal = isinstance(error, BudgetSpent)
+    else:
+        fatal = False
+    return replace(attempt, usage=chat.usage, seconds=time.monotonic() - started), fatal
+
+
+def _go(
+    task: Task, agent: Agent, chat: MeteredChat, workspace: Workspace, check: VisibleCheck, blank: Attempt
+) -> Attempt:
+    def visible() -> Verdict:
+        return check(workspace.diff())[1]
+
+    effort = agent.solve(task, workspace, chat, visible)
+    # We read the patch and run the check ourselves: what the agent says of its success is only counted.
+    patch = workspace.diff()
+    selection, verdict = check(patch)
+    return replace(
+        blank,
+        patch=patch,
+        counted=selection.patch,
+        dropped=selection.dropped,
+        edit_outcome=effort.edit_outcome,
+        lint_outcome=not verdict.lint,
+        test_outcome=verdict.resolved,
+        effort=effort,
+        verdict=verdict,
+    )
+
+
+def _not_measured(attempts: list[Attempt]) -> str:
+    """A plausible edit counts whatever else broke; without one, a broken attempt leaves the question open."""
+    broken = [attempt for attempt in attempts if attempt.error]
+    if not broken or attempts[-1].plausible:
+        return ""
+    return f"attempt {broken[-1].number} ({broken[-1].model}): {broken[-1].error}"

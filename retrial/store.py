@@ -1,0 +1,184 @@
+"""The only module that knows where files of a run lie, and the only one that writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from retrial.errors import UsageError
+
+SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """All of it or nothing, and on disk when this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def to_json(value: object) -> bytes:
+    return (json.dumps(value, indent=2, default=_plain) + "\n").encode()
+
+
+def to_line(value: object) -> bytes:
+    return (json.dumps(value, default=_plain) + "\n").encode()
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} does not belong in a file")
+
+
+def read_json(path: Path) -> Any:
+    """Raises: UsageError naming the file when it is not JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid JSON: {error}.") from error
+
+
+class Journal:
+    """What was asked and answered in one task, line by line, on disk before it is used."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def append(self, event: str, **fields: object) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock, self._path.open("ab") as file:
+            file.write(to_line({"event": event, **fields}))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self) -> Iterator[Mapping[str, Any]]:
+        if not self._path.exists():
+            return
+        for line in self._path.read_bytes().splitlines():
+            # A torn last line is what a killed process leaves.
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+class Run:
+    """The files of one run: `predictions/<run>/` and `logs/<run>/`."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        if not SAFE.fullmatch(name) or len(name) > 200:
+            raise UsageError(f"'{name}' cannot be a run's name: use letters, digits and . _ + @ - (200 at most).")
+        self.name = name
+        self.folder = home / "predictions" / name
+        self.logs = home / "logs" / name
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "run.json"
+
+    @property
+    def bundle_path(self) -> Path:
+        return self.folder / "all_preds.jsonl"
+
+    @property
+    def results_path(self) -> Path:
+        return self.folder / "results.json"
+
+    def exists(self) -> bool:
+        return self.config_path.is_file()
+
+    def config(self) -> dict[str, Any]:
+        if not self.exists():
+            raise UsageError(f"There is no run '{self.name}': {self.config_path} is missing.")
+        value = read_json(self.config_path)
+        if not isinstance(value, dict):
+            raise UsageError(f"{self.config_path} must hold a JSON object.")
+        return value
+
+    def write_config(self, config: Mapping[str, object]) -> None:
+        write_atomically(self.config_path, to_json(config))
+
+    def journal(self, instance_id: str) -> Journal:
+        return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
+
+    def prediction_path(self, instance_id: str) -> Path:
+        return self.folder / f"{_safe(instance_id)}.json"
+
+    def has_prediction(self, instance_id: str) -> bool:
+        return self.prediction_path(instance_id).is_file()
+
+    def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
+        # The chat first: a prediction on disk means that its task is done.
+        write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
+        write_atomically(self.prediction_path(instance_id), to_json(record))
+
+    def predictions(self) -> list[dict[str, Any]]:
+        """Every finished task's record, by id."""
+        own = {self.config_path.name, self.results_path.name}
+        paths = sorted(path for path in self.folder.glob("*.json") if path.name not in own)
+        return [self._prediction(path) for path in paths]
+
+    def _prediction(self, path: Path) -> dict[str, Any]:
+        record = read_json(path)
+        if not isinstance(record, dict) or record.get("instance_id") != path.stem:
+            raise UsageError(f"{path} is not a prediction: its instance_id must be '{path.stem}'.")
+        return record
+
+    def write_bundle(self, rows: list[dict[str, str]]) -> None:
+        import jsonlines
+
+        text = io.StringIO()
+        jsonlines.Writer(text).write_all(rows)
+        write_atomically(self.bundle_path, text.getvalue().encode())
+
+    def write_results(self, results: Mapping[str, object]) -> None:
+        write_atomically(self.results_path, to_json(results))
+
+    def write_log(self, instance_id: str, model: str, text: str) -> Path:
+        path = self.logs / f"{_safe(instance_id)}.{_safe(model.replace('/', '-'))}.eval.log"
+        write_atomically(path, text.encode("utf-8", "replace"))
+        return path
+
+
+def latest_run(home: Path) -> str:
+    """The run of harness.py that was started last."""
+    found = []
+    for path in (home / "predictions").glob("*/run.json"):
+        config = read_json(path)
+        if config.get("program") == "harness.py":
+            found.append((str(config.get("started", "")), path.parent.name))
+    if not found:
+        raise UsageError("There is no run yet: start one with 'python harness.py'.")
+    return max(found)[1]
+
+
+def _safe(name: str) -> str:
+    if not SAFE.fullmatch(name) or len(name) > 200:
+        raise UsageError(f"'{name[:80]}' cannot be a file's name: use letters, digits and . _ + @ -")
+    return name

@@ -1,0 +1,104 @@
+"""What report.py prints at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retrial.summary import Report, totals
+
+REASONS = 8
+LISTED = 60
+"""Runs with more instances than this are summed up only; results.json lists them all."""
+
+
+def render(report: Report, content: Mapping[str, Any]) -> str:
+    parts = []
+    if 0 < len(report.scored) <= LISTED:
+        parts.append(_instances(report, content))
+    if content["by_model"] and report.records:
+        parts.append(_models(content["by_model"]))
+    parts.append(_headline(report, content))
+    return "\n\n".join(parts)
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be, the last one free."""
+    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
+
+
+def _instances(report: Report, content: Mapping[str, Any]) -> str:
+    rows = []
+    for row in content["instances"]:
+        tests = f"{row['tests_passed']}/{len(row['tests'])}" if row["tests"] else "-"
+        tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
+        rows.append((row["instance_id"], row["outcome"], tests, tries, _short(row["reason"])))
+    return grid(("instance", "outcome", "tests", "try", "reason"), rows)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 70 else line[:69] + "…"
+
+
+def _models(by_model: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            name,
+            str(row["attempts"]),
+            str(row["plausible"]),
+            str(row["resolved"]),
+            f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}",
+            money(row["cost"]),
+        )
+        for name, row in by_model.items()
+    ]
+    return grid(("model", "attempts", "plausible", "resolved", "tokens in / out", "cost"), rows)
+
+
+def money(cost: float | None) -> str:
+    return "unknown" if cost is None else f"{cost:.4f} USD"
+
+
+def _headline(report: Report, content: Mapping[str, Any]) -> str:
+    shown, counted = content["rate"], totals(report)
+    why = Counter(str(row.verdict.outcome) for row in report.measured if not row.verdict.resolved)
+    details = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in why.most_common())
+    lines = [
+        f"resolved      {counted['resolved']}",
+        f"unresolved    {counted['unresolved']}" + (f"  ({details})" if details else ""),
+        f"not measured  {counted['not_measured']}",
+        f"skipped       {counted['skipped']}",
+        f"rate          {_percent(shown)} of {shown['of']} measured"
+        f"{', the visible tests are the acceptance tests' if shown['visible_is_hidden'] else ''}"
+        f"{', with retries' if shown['attempts'] == '2+' else ''}",
+    ]
+    lines += _reasons("not measured", report.not_measured)
+    if report.void:
+        calibrated = content["rate_calibrated"]
+        lines.append(
+            f"void          {len(report.void)} (the reference fails here); without them {_percent(calibrated)}"
+        )
+        lines += _reasons("void", report.void)
+    whole = content["rate_of_benchmark"]
+    if whole["of"] != shown["of"]:
+        lines.append(
+            f"of benchmark  {_percent(whole)} of all {whole['of']} tasks, the missing ones counted as unresolved"
+        )
+    return "\n".join(lines)
+
+
+def _reasons(title: str, reasons: Mapping[str, str]) -> list[str]:
+    """Each reason once, with how many it holds for."""
+    counted = Counter(_short(why) for why in reasons.values())
+    return [f"  {title}: {number} × {why}" for why, number in counted.most_common(REASONS)]
+
+
+def _percent(shown: Mapping[str, Any]) -> str:
+    return f"{shown['percent']:.1f} % (95 % interval {shown['low']:.1f} to {shown['high']:.1f})"

@@ -1,0 +1,340 @@
+"""The values that travel through Retrial: frozen, slotted, keyword-only. Dicts live only at the JSON edge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from retrial.protocols import Tree
+
+
+class Outcome(StrEnum):
+    """What came of one patch. Three families, never mixed: resolved, unresolved, not measured."""
+
+    RESOLVED = "resolved"
+
+    TESTS_FAILED = "tests_failed"
+    BUILD_FAILED = "build_failed"
+    """Nothing could be tested: the build failed or the test runner crashed."""
+    TIMED_OUT = "timed_out"
+    PATCH_EMPTY = "patch_empty"
+    PATCH_DID_NOT_APPLY = "patch_did_not_apply"
+    TAMPERED = "tampered"
+
+    NOT_MEASURED = "not_measured"
+    INSTALL_FAILED = "install_failed"
+    """Not measured: the environment could not be prepared."""
+    RESET_FAILED = "reset_failed"
+    """Not measured: the task's tree could not be prepared."""
+
+    @property
+    def measured(self) -> bool:
+        return self not in (Outcome.NOT_MEASURED, Outcome.INSTALL_FAILED, Outcome.RESET_FAILED)
+
+    @property
+    def family(self) -> str:
+        if self is Outcome.RESOLVED:
+            return "resolved"
+        return "unresolved" if self.measured else "not measured"
+
+
+class Status(StrEnum):
+    """What became of one test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where a task's commands run. Each sandbox takes from it what it understands."""
+
+    name: str
+    """A short name for people and for the digest, such as `python`."""
+    image: str
+    """For engines: a target of `docker/Dockerfile`, or a full image name if it has a `/` or a `:`."""
+    language: str
+    """For sandboxes on the host: whose toolchain to make visible; empty where only an image will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one job may use. Seconds are wall time, measured outside the sandbox."""
+
+    seconds: float = 60.0
+    memory_mb: int = 2048
+    processes: int = 256
+    cpus: float = 2.0
+    disk_mb: int = 1024
+    """Size of the one tmpfs that holds everything the job can write."""
+    output_bytes: int = 1_000_000
+    """Of each of stdout and stderr: the first and the last half are kept."""
+    report_bytes: int = 8_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command in a fresh sandbox."""
+
+    environment: Environment
+    script: str
+    """A POSIX sh script, run in the folder that holds `files`; it may write reports into `$RETRIAL_REPORTS`."""
+    files: Mapping[str, bytes]
+    """Relative POSIX path → content; all are made by the job's user, before the script starts."""
+    executable: frozenset[str] = frozenset()
+    """Which of `files` get an executable bit."""
+    folder: str = "work"
+    """Name of the folder the script runs in: some build tools take the project's name from it."""
+    limits: Limits = Limits()
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What the sandbox saw. Nothing here was decided by reading what the job printed."""
+
+    exit_code: int | None
+    """The script's own status; None when it was killed before it ended."""
+    stdout: str
+    stderr: str
+    seconds: float
+    timed_out: bool = False
+    oom: bool = False
+    truncated: bool = False
+    """Some of stdout, stderr or the reports was cut."""
+    reports: Mapping[str, bytes] = field(default_factory=dict)
+    """Files of `$RETRIAL_REPORTS`, read when every other process of the job was dead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Everything an agent may know. Gold patches and tests are not hidden in it: they are absent."""
+
+    instance_id: str
+    benchmark: str
+    language: str
+    problem_statement: str
+    tree: Tree
+    environment: Environment
+    editable: tuple[str, ...]
+    """Paths that a patch may change."""
+    addable: tuple[str, ...] = ()
+    """Globs of file names that a patch may add in the folder of an editable file."""
+    reserved: tuple[str, ...] = ()
+    """Globs of file names that a patch may never add: tests, build and configuration files."""
+    read_only: tuple[str, ...] = ()
+    """Paths shown to the agent that a patch may not change."""
+    aliases: tuple[str, ...] = ()
+    """Other names that `-t` takes for it, such as `python/word-count`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A way to ask whether a patched tree is right."""
+
+    script: str
+    files: Mapping[str, bytes]
+    """Written after the patch, over whatever is there."""
+    reader: str
+    """Which part of `retrial/readers/` turns the execution into results test by test."""
+    timeout: float = 60.0
+    folder: str = "work"
+    expected: Mapping[str, Status] | None = None
+    """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
+    lint: bool = False
+    """Look for errors that the base does not have (the visible check does)."""
+
+    @property
+    def digest(self) -> str:
+        files = {path: hashlib.sha256(content).hexdigest() for path, content in sorted(self.files.items())}
+        expected = None if self.expected is None else dict(sorted(self.expected.items()))
+        return fingerprint(self.script, files, self.reader, self.timeout, self.folder, expected, self.lint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an agent may not know."""
+
+    patch: str
+    check: Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one check said of one patch."""
+
+    outcome: Outcome
+    reason: str = ""
+    """One sentence for people; empty when resolved."""
+    tests: Mapping[str, Status] = field(default_factory=dict)
+    lint: tuple[str, ...] = ()
+    """New errors, one line each, as `path:line: CODE message`."""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    proof: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    dropped: tuple[str, ...] = ()
+    """Paths that the patch touched and that do not count."""
+
+    @property
+    def resolved(self) -> bool:
+        return self.outcome is Outcome.RESOLVED
+
+    @property
+    def output(self) -> str:
+        return "\n".join(part for part in (self.stdout.rstrip(), self.stderr.rstrip()) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a chat."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question to a model, complete: the same request is the same question."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, object], ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+    max_tokens: int = 8192
+    timeout: float = 300.0
+    """Seconds for the whole call with its retries; not part of the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What calls took. A cost of None is unknown, never free; sums with it are unknown too."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=cost,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model said."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    """`length` when the reply was cut at max_tokens or at the context's end."""
+    usage: Usage = Usage(calls=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What an agent says of its own work: counted, never believed."""
+
+    edit_outcome: bool
+    """The last reply's edits were well formed and could be applied."""
+    tests_outcomes: tuple[bool, ...] = ()
+    """One for each turn made: did the visible tests pass after it?"""
+    malformed: int = 0
+    reflections: int = 0
+    lazy_comments: int = 0
+    syntax_errors: int = 0
+    indentation_errors: int = 0
+    test_timeouts: int = 0
+    exhausted: int = 0
+    notes: tuple[str, ...] = ()
+    chat: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One agent, one model, one go, from scratch."""
+
+    number: int
+    """1, 2, … over the whole ladder of this task."""
+    round: int
+    """Which try (one round over all models) it belongs to."""
+    model: str
+    edit_format: str
+    seed: int
+    temperature: float
+    patch: str = ""
+    """As read from the workspace, unfiltered."""
+    counted: str = ""
+    """The part of the patch that counts."""
+    dropped: tuple[str, ...] = ()
+    edit_outcome: bool = False
+    lint_outcome: bool = False
+    test_outcome: bool = False
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    effort: Effort | None = None
+    verdict: Verdict | None = None
+    """The visible check of `counted`."""
+    error: str = ""
+    """Why this attempt could not be measured: our, the machine's or the provider's fault."""
+
+    @property
+    def plausible(self) -> bool:
+        return bool(self.counted) and self.edit_outcome and self.lint_outcome and self.test_outcome
+
+    @property
+    def rank(self) -> int:
+        """0 is best: patch+edit+lint+test, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
+        if not self.counted:
+            return 5
+        if self.edit_outcome and self.lint_outcome:
+            return 0 if self.test_outcome else 1
+        if self.lint_outcome:
+            return 2
+        return 3 if self.edit_outcome else 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """All attempts at one task, and the chosen patch."""
+
+    instance_id: str
+    model_name_or_path: str
+    attempts: tuple[Attempt, ...]
+    tries: int
+    """How many rounds over all models were allowed."""
+    not_measured: str = ""
+    """Why the ladder's result may not be counted; empty when it may."""
+
+    @property
+    def chosen(self) -> Attempt:
+        """The first plausible attempt, else the least bad; of equals the earliest."""
+        return min(self.attempts, key=lambda attempt: (attempt.rank, attempt.number))
+
+
+def fingerprint(*parts: object) -> str:
+    """A digest of plain values that is the same in every process."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,2 @@
+def is_even(number):
+    pass

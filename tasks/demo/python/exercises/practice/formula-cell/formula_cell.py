@@ -1,0 +1,2 @@
+def evaluate(formula, cells):
+    raise NotImplementedError

@@ -1,0 +1,2 @@
+def mirror(word):
+    return word[::-1]

@@ -1,0 +1,2 @@
+def tallest(heights):
+    return max(heights)

@@ -1,0 +1,210 @@
+"""The ladder: every try over every model until plausible, else the least bad; all of it on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrial.protocols import Sandbox
+from tests.conftest import Run
+from tests.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
+
+MALFORMED = "I would simply add the two numbers."
+HALF = "def add(a, b):\n    return a + b if a else missing\n"
+CRASH = {"error": "the provider is on fire"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_exercise(tmp_path / "bench")
+
+
+def ladder(run: Run, folder: Path, *replies: object, tries: int = 3, **options: object) -> Any:
+    """Two models a and b, in rounds; replies are dealt alternately. Returns the finished process."""
+    models = [write_replies(folder.parent / f"{name}.jsonl", *replies[place::2]) for place, name in enumerate("ab")]
+    flags = {"turns": 1, "reflections": 0, "sandbox": "bwrap", "tries": tries, **options}
+    arguments = [text for key, value in flags.items() for text in (f"--{key.replace('_', '-')}", value)]
+    names = [text for model in models for text in ("-m", f"replay/{model}")]
+    return run("harness.py", "-b", folder, "--run", "ladder", *names, *arguments)
+
+
+def prediction(home: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((home / "predictions/ladder/aider_python_sum_up.json").read_text())
+    return content
+
+
+def test_the_first_plausible_attempt_ends_it(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, MALFORMED, reply(WRONG), reply(RIGHT), reply(WRONG))
+    assert done.returncode == 0, done.stderr
+    record = prediction(home)
+    assert (record["try"], record["tries"], record["plausible"]) == (3, 3, True)
+    assert record["model"].endswith("a.jsonl")
+    assert "+    return a + b" in record["model_patch"]
+    first, second, third = record["all_results"]
+    assert (first["edit_outcome"], first["num_malformed_responses"], first["model_patch"]) == (False, 1, "")
+    assert (second["edit_outcome"], second["lint_outcome"], second["test_outcome"]) == (True, True, False)
+    assert (third["edit_outcome"], third["lint_outcome"], third["test_outcome"]) == (True, True, True)
+    assert [attempt["round"] for attempt in record["all_results"]] == [1, 1, 2]
+    assert [attempt["temperature"] for attempt in record["all_results"]] == [0.0, 0.0, 0.7]
+    assert [attempt["seed"] for attempt in record["all_results"]] == [0, 0, 1]
+
+
+def test_the_report_scores_the_chosen_patch(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, MALFORMED, reply(WRONG), reply(RIGHT), reply(WRONG))
+    done = run("report.py", "ladder", "--sandbox", "bwrap")
+    assert done.returncode == 0, done.stderr
+    content = json.loads((home / "predictions/ladder/results.json").read_text())
+    assert content["resolved"] == ["aider_python_sum_up"]
+    assert content["rate"]["attempts"] == "2+"
+    assert content["aider"]["pass_rate_1"] == 0.0
+    (row,) = (home / "predictions/ladder/all_preds.jsonl").read_text().splitlines()
+    assert set(json.loads(row)) == {"instance_id", "model_name_or_path", "model_patch"}
+    assert "resolved" in done.stdout
+    assert (home / "logs/ladder").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("replies", "chosen"),
+    [
+        ((MALFORMED, reply(HALF), reply(WRONG)), 3),
+        ((reply(WRONG), reply(HALF), MALFORMED), 1),
+        ((MALFORMED, reply(HALF), MALFORMED), 2),
+        ((MALFORMED, MALFORMED, MALFORMED), 1),
+        ((reply(HALF), reply(WRONG), reply(WRONG.replace("-", "*"))), 2),
+    ],
+)
+def test_without_a_plausible_one_the_least_bad_is_chosen(
+    run: Run, home: Path, folder: Path, replies: tuple[str, ...], chosen: int
+) -> None:
+    done = ladder(run, folder, *replies, MALFORMED, tries=2)
+    assert done.returncode == 0, done.stderr
+    record = prediction(home)
+    assert (record["try"], record["tries"], record["plausible"]) == (chosen, 4, False)
+
+
+def test_six_attempts_with_two_models_are_three_rounds(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, *[reply(WRONG.replace("-", f"- {number} -")) for number in range(6)])
+    models = [Path(attempt["model"]).stem for attempt in prediction(home)["all_results"]]
+    assert models == ["a", "b", "a", "b", "a", "b"]
+
+
+def test_a_provider_that_fails_is_not_a_wrong_answer(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, CRASH, reply(WRONG), tries=1)
+    assert done.returncode == 1
+    assert "the provider is on fire" in done.stdout
+    assert not (home / "predictions/ladder/aider_python_sum_up.json").exists()
+    report = run("report.py", "ladder", "--sandbox", "bwrap")
+    assert report.returncode == 1
+    content = json.loads((home / "predictions/ladder/results.json").read_text())
+    assert "on fire" in content["not_measured"]["aider_python_sum_up"]
+    assert content["rate"]["of"] == 0
+
+
+def test_the_same_command_does_again_what_was_not_measured(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, CRASH, reply(WRONG), tries=1)
+    done = ladder(run, folder, reply(RIGHT), reply(WRONG), tries=1)
+    assert done.returncode == 0, done.stderr
+    assert prediction(home)["plausible"]
+
+
+def test_a_crashed_attempt_is_recorded_beside_a_plausible_one(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, CRASH, reply(RIGHT), tries=1)
+    assert done.returncode == 0, done.stderr
+    first, second = prediction(home)["all_results"]
+    assert "on fire" in first["error"]
+    assert second["plausible"]
+
+
+def test_every_question_and_answer_is_in_the_journal(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, {"text": reply(RIGHT), "prompt_tokens": 70, "completion_tokens": 9, "cost": 0.25}, MALFORMED)
+    lines = [json.loads(line) for line in (home / "predictions/ladder/journal/aider_python_sum_up.jsonl").open()]
+    assert [line["event"] for line in lines] == ["attempt_started", "request", "reply", "attempt_ended"]
+    assert lines[2]["reply"]["usage"]["cost"] == 0.25
+    assert "sum_up.py" in lines[1]["request"]["messages"][1]["content"]
+    assert prediction(home)["cost"] == 0.25
+
+
+def test_a_finished_task_is_not_asked_again(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, reply(RIGHT), MALFORMED)
+    before = (home / "predictions/ladder/aider_python_sum_up.json").read_bytes()
+    done = ladder(run, folder, MALFORMED, MALFORMED)
+    assert done.returncode == 0
+    assert (home / "predictions/ladder/aider_python_sum_up.json").read_bytes() == before
+
+
+def test_a_run_may_not_change_what_it_is(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, reply(RIGHT), MALFORMED)
+    done = ladder(run, folder, reply(RIGHT), MALFORMED, turns=2)
+    assert done.returncode == 2
+    assert "turns: 1 then, 2 now" in done.stderr
+
+
+def test_test_output_comes_back_in_the_same_chat(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, reply(WRONG), MALFORMED, reply(RIGHT), MALFORMED, tries=1, turns=2)
+    assert done.returncode == 0, done.stderr
+    (attempt,) = prediction(home)["all_results"]
+    assert attempt["tests_outcomes"] == [False, True]
+    chat = (home / "predictions/ladder/aider_python_sum_up.md").read_text()
+    assert "assert add(1, 2) == 3" in chat
+    assert "The tests are correct." in chat
+
+
+def test_a_malformed_reply_gets_a_reflection(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, MALFORMED, MALFORMED, reply(RIGHT), tries=1, reflections=1)
+    assert done.returncode == 0, done.stderr
+    (attempt,) = prediction(home)["all_results"]
+    assert (attempt["num_malformed_responses"], attempt["reflections"], attempt["plausible"]) == (1, 1, True)
+
+
+def test_a_lint_error_gets_a_reflection(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, reply(HALF), MALFORMED, reply(RIGHT), tries=1, reflections=1)
+    (attempt,) = prediction(home)["all_results"]
+    assert attempt["plausible"]
+    assert "missing" in (home / "predictions/ladder/aider_python_sum_up.md").read_text()
+
+
+def test_what_does_not_count_is_dropped_and_listed(run: Run, home: Path, folder: Path) -> None:
+    text = reply(RIGHT) + reply("import sys\n", "conftest.py") + reply("ONE = 1\n", "helper.py")
+    done = ladder(run, folder, text, MALFORMED, tries=1)
+    assert done.returncode == 0, done.stderr
+    record = prediction(home)
+    assert (record["edited_files"], record["added_files"]) == (["sum_up.py"], ["helper.py"])
+    assert "conftest.py" in record["all_results"][0]["notes"][0]
+
+
+def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, folder: Path) -> None:
+    done = ladder(run, folder, reply(RIGHT), reply(RIGHT), price="1000000/1000000", max_cost=0.01)
+    assert done.returncode == 1
+    assert "budget of 0.01 USD" in done.stdout
+
+
+def test_a_scored_patch_is_not_run_twice_and_a_changed_one_always_is(
+    run: Run, home: Path, folder: Path, bwrap: Sandbox
+) -> None:
+    preds = folder.parent / "preds.jsonl"
+    gold = json.loads(_row("sum_up", RIGHT))
+    preds.write_text(json.dumps(gold) + "\n")
+
+    def cached() -> list[bool]:
+        done = run("report.py", preds, "-b", folder, "--sandbox", "bwrap")
+        assert done.returncode == 0, done.stderr
+        newest = max((home / "predictions").glob("preds-*/results.json"), key=lambda path: path.stat().st_mtime_ns)
+        return [row["cached"] for row in json.loads(newest.read_text())["instances"]]
+
+    assert cached() == [False]
+    assert cached() == [True]
+    preds.write_text(_row("sum_up", RIGHT.replace("a + b", "b + a")) + "\n")
+    assert cached() == [False]
+
+
+def _row(module: str, content: str) -> str:
+    from retrial.patches import diff
+    from tests.exercises import STUB
+
+    patch = diff({f"{module}.py": STUB.encode()}, {f"{module}.py": content.encode()})
+    return json.dumps({"instance_id": f"aider_python_{module}", "model_name_or_path": "me", "model_patch": patch})

@@ -1,0 +1,80 @@
+"""The Exercism layout: what an agent may see, and what it may not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.errors import UsageError
+from tests.exercises import RIGHT, write_exercise
+
+
+def open_folder(root: Path) -> Exercism:
+    return Exercism(root, "here", 1)
+
+
+def test_an_agent_sees_the_stub_and_the_editor_files_and_nothing_else(tmp_path: Path) -> None:
+    extra = {
+        "data/words.txt": "a b\n",
+        ".approaches/x/snippet.txt": RIGHT,
+        "test_extra.py": "def test_x():\n    pass\n",
+    }
+    write_exercise(tmp_path, editor={"helper.py": "ONE = 1\n"}, extra=extra)
+    (task,) = open_folder(tmp_path).tasks()
+    assert set(task.tree.files()) == {"sum_up.py", "helper.py", "data/words.txt"}
+    assert (task.editable, task.read_only) == (("sum_up.py",), ("helper.py",))
+    assert RIGHT not in repr(task)
+
+
+def test_every_test_file_is_put_back_for_a_check_even_one_in_no_list(tmp_path: Path) -> None:
+    write_exercise(tmp_path, extra={"test_extra.py": "def test_x():\n    pass\n"})
+    benchmark = open_folder(tmp_path)
+    assert set(benchmark.visible("aider_python_sum_up").files) == {"sum_up_test.py", "test_extra.py"}
+
+
+def test_ids_have_language_and_slug(tmp_path: Path) -> None:
+    (task,) = open_folder(write_exercise(tmp_path)).tasks()
+    assert task.instance_id == "aider_python_sum_up"
+    assert "returns the sum" in task.problem_statement
+
+
+def test_a_single_track_takes_its_language_from_its_config(tmp_path: Path) -> None:
+    write_exercise(tmp_path)
+    track = tmp_path / "python"
+    (track / "config.json").write_text(json.dumps({"slug": "python"}))
+    assert [task.instance_id for task in open_folder(track).tasks()] == ["aider_python_sum_up"]
+
+
+def test_a_task_may_give_its_own_test_command(tmp_path: Path) -> None:
+    benchmark = open_folder(write_exercise(tmp_path, test_command="python3 -m unittest sum_up_test"))
+    assert "python3 -m unittest sum_up_test" in benchmark.visible("aider_python_sum_up").script
+
+
+def test_the_reference_is_a_patch_of_the_stub(tmp_path: Path) -> None:
+    answer = open_folder(write_exercise(tmp_path)).answer("aider_python_sum_up")
+    assert "+    return a + b\n" in answer.patch
+    assert answer.patch.startswith("diff --git a/sum_up.py b/sum_up.py\n")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"files": {"solution": ["nowhere.py"]}}'])
+def test_a_broken_exercise_is_refused_with_its_file(tmp_path: Path, content: str) -> None:
+    write_exercise(tmp_path)
+    (tmp_path / "python/exercises/practice/sum-up/.meta/config.json").write_text(content)
+    with pytest.raises(UsageError, match=r"sum-up.*config\.json"):
+        open_folder(tmp_path).tasks()
+
+
+def test_a_folder_without_exercises_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No exercise"):
+        open_folder(tmp_path).tasks()
+
+
+def test_the_demo_is_large_enough_and_whole() -> None:
+    benchmark = Exercism(BUNDLED["demo"], "demo", 2)
+    assert len(benchmark.tasks()) >= 10
+    for task in benchmark.tasks():
+        assert task.problem_statement
+        assert benchmark.answer(task.instance_id).patch

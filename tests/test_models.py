@@ -1,0 +1,257 @@
+"""The `openai` part against a real server on a loopback port."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from retrial.errors import ModelError, UsageError
+from retrial.models import openai
+from retrial.models._endpoints import Endpoint, resolve
+from retrial.models._failures import mask, retry_after
+from retrial.models.openai import OpenAIModel
+from retrial.prices import Price
+from retrial.protocols import Context
+from retrial.types import Message, Reply, Request, ToolCall
+from tests.servers import Answer, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
+
+KEY = "sk-test-0123456789abcdef"
+NOW = {"Retry-After": "0"}
+
+
+def question(text: str = "Hello?", *, timeout: float = 20.0, seed: int = 7) -> Request:
+    return Request(messages=(Message(role="user", content=text),), seed=seed, max_tokens=100, timeout=timeout)
+
+
+@contextmanager
+def asking(*behaviours: Behaviour, try_seconds: float | None = None) -> Iterator[tuple[OpenAIModel, ChatServer]]:
+    with ChatServer(behaviours) as server:
+        endpoint = Endpoint(
+            title="the test's server", base_url=server.url, model="m-1", key=KEY, key_name="OPENAI_API_KEY"
+        )
+        price = Price(prompt=1.0, completion=2.0)
+        model = OpenAIModel(name="m-1", endpoint=endpoint, price=price, base_delay=0.001, try_seconds=try_seconds)
+        with closing(model):
+            yield model, server
+
+
+def test_a_reply_has_text_usage_cost_and_time() -> None:
+    with asking(reply("Hi there.")) as (model, server):
+        said = model.complete(question())
+    assert (said.text, said.finish, said.calls) == ("Hi there.", "stop", ())
+    assert (said.usage.calls, said.usage.prompt_tokens, said.usage.completion_tokens) == (1, 10, 5)
+    assert said.usage.cost == pytest.approx(20e-6)
+    assert said.usage.seconds > 0
+    sent = server.requests[0]
+    assert sent.path == "/v1/chat/completions"
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+    assert sent.body == {
+        "model": "m-1",
+        "messages": [{"role": "user", "content": "Hello?"}],
+        "max_tokens": 100,
+        "temperature": 0.0,
+        "seed": 7,
+    }
+
+
+def test_tool_calls_arrive_whether_their_arguments_are_text_or_objects() -> None:
+    calls = [{"function": {"name": "write", "arguments": '{"a": 1}'}}, {"function": {"name": "read", "arguments": {}}}]
+    with asking(reply("", finish="tool_calls", tool_calls=calls)) as (model, _):
+        said = model.complete(question())
+    assert said.calls == (ToolCall(name="write", arguments='{"a": 1}'), ToolCall(name="read", arguments="{}"))
+
+
+def test_a_reply_that_was_cut_at_max_tokens_says_so() -> None:
+    with asking(reply("Once upon", finish="length")) as (model, _):
+        assert model.complete(question()).finish == "length"
+
+
+def test_a_cost_said_by_the_provider_wins() -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
+    with asking(reply(usage=usage)) as (model, _):
+        assert model.complete(question()).usage.cost == 0.25
+
+
+def test_a_reply_without_usage_has_an_unknown_cost() -> None:
+    with asking(reply(usage={})) as (model, _):
+        assert model.complete(question()).usage.cost is None
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        status(429, "slow down", headers=NOW),
+        status(429, "slow down", headers={"retry-after-ms": "1"}),
+        status(408),
+        status(409),
+        status(500),
+        status(503, headers={"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}),
+        torn(),
+        Answer(content=b'{"choices": [{"mess'),
+        Answer(content=b"<html>a proxy's page</html>"),
+        json_answer({"error": {"message": "Provider returned error", "code": 502}}),
+        json_answer({"choices": []}),
+    ],
+    ids=["429", "429-ms", "408", "409", "500", "503-date", "torn", "cut-json", "html", "error-in-200", "no-choices"],
+)
+def test_what_may_pass_is_asked_again(first: Answer) -> None:
+    with asking(first, reply("fine")) as (model, server):
+        assert model.complete(question()).text == "fine"
+    assert len(server.requests) == 2
+    assert server.requests[0].body == server.requests[1].body
+
+
+def test_a_stalled_reply_is_cut_and_asked_again() -> None:
+    with asking(stalled(), reply("fine"), try_seconds=0.2) as (model, server):
+        assert model.complete(question()).text == "fine"
+    assert len(server.requests) == 2
+
+
+def test_a_reply_kept_alive_with_blanks_is_cut_too() -> None:
+    with asking(Answer(drip=True), reply("fine"), try_seconds=0.2) as (model, _):
+        assert model.complete(question()).text == "fine"
+
+
+def test_by_default_a_stalled_reply_leaves_time_for_a_second_try() -> None:
+    with asking(stalled(), reply("fine")) as (model, _):
+        assert model.complete(question(timeout=1.0)).text == "fine"
+
+
+def test_replies_that_always_stall_end_with_an_error_within_the_requests_time() -> None:
+    started = time.monotonic()
+    with (
+        asking(stalled(), try_seconds=0.2) as (model, server),
+        pytest.raises(ModelError, match="did not answer in time"),
+    ):
+        model.complete(question(timeout=0.7))
+    assert time.monotonic() - started < 5
+    assert len(server.requests) >= 2
+
+
+def test_errors_that_never_end_are_given_up() -> None:
+    with asking(status(500, "melting", headers=NOW)) as (model, server), pytest.raises(ModelError) as caught:
+        model.complete(question())
+    assert len(server.requests) == 8
+    assert str(caught.value) == (
+        "Model 'm-1': the test's server has trouble of its own after 8 tries (HTTP 500: melting); try again later."
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (status(401, f"Incorrect API key provided: {KEY}"), "did not accept the key.*OPENAI_API_KEY"),
+        (status(403), "refused access"),
+        (status(404, "The model `m-1` does not exist"), "does not know this model"),
+        (status(400, "bad role"), "refused the request.*bad role"),
+        (status(422, "bad role"), "refused the request"),
+        (status(402), "no money left"),
+        (status(429, "You exceeded your current quota", code="insufficient_quota", headers=NOW), "no money left"),
+    ],
+)
+def test_what_will_not_pass_is_not_asked_again(answer: Answer, words: str) -> None:
+    with asking(answer) as (model, server), pytest.raises(ModelError, match=words) as caught:
+        model.complete(question())
+    assert len(server.requests) == 1
+    assert KEY not in str(caught.value)
+
+
+def test_a_wait_longer_than_the_requests_time_is_not_begun() -> None:
+    started = time.monotonic()
+    slow = status(429, "slow down", headers={"Retry-After": "3600"})
+    with asking(slow) as (model, server), pytest.raises(ModelError, match="asks to wait 3600 s"):
+        model.complete(question())
+    assert time.monotonic() - started < 10
+    assert len(server.requests) == 1
+
+
+def test_closing_a_model_ends_its_wait() -> None:
+    with asking(status(429, headers={"Retry-After": "15"})) as (model, _):
+        model.close()
+        started = time.monotonic()
+        with pytest.raises(ModelError):
+            model.complete(question())
+    assert time.monotonic() - started < 10
+
+
+def test_an_endpoint_that_is_not_there_is_an_error_of_ours() -> None:
+    with ChatServer() as server:
+        url = server.url
+    endpoint = Endpoint(title="nobody", base_url=url, model="m-1")
+    with (
+        closing(OpenAIModel(name="m-1", endpoint=endpoint, base_delay=0.001)) as model,
+        pytest.raises(ModelError, match="could not be reached"),
+    ):
+        model.complete(question())
+
+
+def test_refused_parameters_are_left_out_or_renamed_and_that_is_remembered() -> None:
+    max_tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+    with asking(
+        status(400, max_tokens, param="max_tokens", code="unsupported_parameter"),
+        status(400, "Unsupported value: 'temperature' does not support 0.0.", param="temperature"),
+        json_answer({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]}, status=422),
+        reply("fine"),
+    ) as (model, server):
+        assert model.complete(question()).text == "fine"
+        assert model.complete(question()).text == "fine"
+    assert len(server.requests) == 5
+    last = server.requests[-1].body
+    assert last["max_completion_tokens"] == 100
+    assert not {"max_tokens", "temperature", "seed"} & last.keys()
+
+
+def test_a_parameter_refused_for_good_ends_with_an_error() -> None:
+    answer = status(400, "max_tokens is too large", param="max_tokens")
+    with asking(answer) as (model, server), pytest.raises(ModelError, match="too large"):
+        model.complete(question())
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        status(400, "This model's maximum context length is 10 tokens.", code="context_length_exceeded"),
+        status(400, "request (9 tokens) exceeds the available context size", type="exceed_context_size_error"),
+        status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+    ],
+)
+def test_a_question_longer_than_the_models_context_is_an_empty_reply(answer: Answer) -> None:
+    with asking(answer) as (model, server):
+        said = model.complete(question())
+    assert said == Reply(text="", finish="length", usage=said.usage)
+    assert (said.usage.prompt_tokens, said.usage.completion_tokens, said.usage.cost) == (0, 0, 0.0)
+    assert len(server.requests) == 1
+
+
+def test_a_key_appears_in_no_text_and_no_representation() -> None:
+    assert KEY not in repr(resolve("gpt-5", None, {"OPENAI_API_KEY": KEY}))
+    assert mask(f"your key {KEY} and sk-or-v1-abcdef123456", KEY) == "your key *** and ***"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 40.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+    ],
+)
+def test_a_wait_is_read_as_seconds_milliseconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, 60.0) == seconds
+
+
+def test_making_a_model_without_its_key_names_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    options = SimpleNamespace(api_base=None, price=None, cache=tmp_path)
+    with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
+        openai.make(Context(options=options, name="anthropic/claude-opus-4"))

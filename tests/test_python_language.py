@@ -1,0 +1,65 @@
+"""Python's quirks: what its lint says, and which file names it keeps for itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrial import patches
+from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.languages.python import make
+
+
+def lint(before: str, after: str) -> tuple[str, ...]:
+    return make().lint({"a.py": before.encode()}, {"a.py": after.encode()})
+
+
+def test_an_undefined_name_is_named_with_its_place() -> None:
+    (error,) = lint("", "def f():\n    return missing\n")
+    assert error.startswith("a.py:2: F821")
+    assert "missing" in error
+
+
+def test_a_syntax_error_is_named_with_its_place() -> None:
+    assert lint("", "def f(:\n")[0].startswith("a.py:1: ")
+
+
+def test_errors_that_the_base_has_do_not_count_even_on_other_lines() -> None:
+    assert lint("x = missing\n", "import os\n\nx = missing\n") == ()
+    assert len(lint("x = missing\n", "x = missing\ny = missing\n")) == 1
+
+
+def test_style_is_not_an_error() -> None:
+    assert lint("", "import os,sys\nl=1;x = lambda: 1\nfrom typing import *\n") == ()
+
+
+def test_new_syntax_is_not_an_error() -> None:
+    assert lint("", "type A = int\ndef f[T](x: T) -> T:\n    return x\nf'{'a'}'\n") == ()
+
+
+def test_a_silenced_error_is_an_error() -> None:
+    assert lint("", "x = missing  # noqa\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conftest.py",
+        "pytest.py",
+        "sitecustomize.py",
+        "setup.py",
+        "test_more.py",
+        "more_test.py",
+        "unittest.py",
+        "random.py",
+    ],
+)
+def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str) -> None:
+    task = Exercism(BUNDLED["demo"], "demo", 2).tasks()[0]
+    assert not patches.writable(task, name, task.tree.files())
+
+
+def test_a_new_module_beside_the_solution_counts() -> None:
+    task = Exercism(BUNDLED["demo"], "demo", 2).tasks()[0]
+    assert patches.writable(task, "my_helper.py", task.tree.files())
+    assert not patches.writable(task, "sub/my_helper.py", task.tree.files())
+    assert not patches.writable(task, "my_helper.txt", task.tree.files())

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from retrial.errors import PatchError, TreeError
+from retrial.patches import patched, select
+from retrial.protocols import Workspace
+from retrial.workspace import Folder, open_workspace
+
+BASE = {
+    "add.py": b"def add(a, b):\n    raise NotImplementedError\n",
+    "dos.txt": b"one\r\ntwo\r\n",
+    "sub/deep.py": b"x = 1\n",
+    "build/kept.txt": b"kept\n",
+}
+
+
+class Files:
+    digest = "x"
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def files(self) -> Mapping[str, bytes]:
+        return self._files
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Folder]:
+    with open_workspace(Files(BASE), tmp_path) as workspace:
+        yield workspace
+
+
+def shell(folder: Path, script: str) -> str:
+    """What an agent may do, with a home of its own."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent)}
+    done = subprocess.run(["sh", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def result(workspace: Workspace) -> dict[str, bytes]:
+    """The base with the workspace's diff: what a check will see."""
+    return patched(BASE, select(workspace.diff(), lambda change: True).patch).files
+
+
+def test_an_untouched_workspace_has_no_diff(work: Folder) -> None:
+    assert work.diff() == ""
+
+
+def test_the_agent_finds_one_clean_commit_and_nothing_else(work: Folder) -> None:
+    assert (
+        shell(
+            work.root, "git status --porcelain; git remote; git tag; git stash list; ls .git/hooks 2>/dev/null || true"
+        )
+        == ""
+    )
+    assert shell(work.root, "git rev-list --all --count; git branch --show-current").split() == ["1", "main"]
+    kinds = shell(work.root, "git cat-file --batch-all-objects --batch-check='%(objecttype)'").split()
+    assert sorted(kinds) == ["blob"] * 4 + ["commit"] + ["tree"] * 3
+
+
+def test_the_commit_is_the_same_every_time(work: Folder, tmp_path: Path) -> None:
+    with open_workspace(Files(BASE), tmp_path, name="other") as other:
+        assert other.root.name == "other"
+        assert shell(other.root, "git rev-parse HEAD") == shell(work.root, "git rev-parse HEAD")
+
+
+def test_changed_new_and_deleted_files_are_in_the_diff(work: Folder) -> None:
+    (work.root / "add.py").write_bytes(b"def add(a, b):\n    return a + b  # caf\xe9\n")
+    (work.root / "new").mkdir()
+    (work.root / "new" / "é x.txt").write_bytes(b"no newline")
+    (work.root / "dos.txt").write_bytes(b"one\r\nthree\r\n")
+    (work.root / "blob").write_bytes(bytes(range(256)))
+    (work.root / "sub" / "deep.py").unlink()
+    assert result(work) == {
+        "add.py": b"def add(a, b):\n    return a + b  # caf\xe9\n",
+        "new/é x.txt": b"no newline",
+        "dos.txt": b"one\r\nthree\r\n",
+        "blob": bytes(range(256)),
+        "build/kept.txt": b"kept\n",
+    }
+
+
+def test_an_executable_bit_is_in_the_diff(work: Folder) -> None:
+    (work.root / "add.py").chmod(0o755)
+    assert "old mode 100644\nnew mode 100755\n" in work.diff()
+    assert patched(BASE, work.diff()).executable == {"add.py"}
+
+
+def test_a_symlink_is_in_the_diff_as_a_symlink(work: Folder) -> None:
+    (work.root / "link").symlink_to("/etc/passwd")
+    (work.root / "folder").symlink_to("/etc")
+    (work.root / "add.py").unlink()
+    (work.root / "add.py").symlink_to("dos.txt")
+    assert "root:" not in work.diff()
+    assert set(select(work.diff(), lambda change: True).dropped) == {"link", "folder", "add.py"}
+
+
+HOSTILE: dict[str, str] = {
+    "nothing": "true",
+    "it committed": "git add -A; git commit -qm done; git tag v1",
+    "it has no repository": "rm -rf .git",
+    "its repository is a file": "rm -rf .git; echo 'gitdir: /' >.git",
+    "its repository is a symlink": "mv .git ../stolen; ln -s ../stolen .git",
+    "its index is broken": "echo broken >.git/index; echo broken >.git/HEAD",
+    "it set a monitor": 'git config core.fsmonitor "touch $HOME/mark"; git config core.worktree /',
+    "it set hooks": "mkdir hooks; printf 'touch $HOME/mark' >hooks/pre-commit; chmod +x hooks/*; mv hooks .git/",
+    "it has settings": "printf '[diff]\\n external = touch $HOME/mark\\n noprefix = true\\n' >$HOME/.gitconfig",
+    "it hides by info": "mkdir -p .git/info; echo '*' >.git/info/exclude; echo '* -diff' >.git/info/attributes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+def test_whatever_the_agent_does_to_its_repository_the_diff_is_the_same(
+    work: Folder, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(work.root.parent))
+    (work.root / "add.py").write_bytes(b"new\n")
+    (work.root / "other.py").write_bytes(b"other\n")
+    expected = work.diff()
+    assert expected.count("diff --git a/") == 2
+    shell(work.root, "git config user.name x; git config user.email x@y; " + script)
+    assert work.diff() == expected
+    assert not (work.root.parent / "mark").exists()
+
+
+def test_attributes_and_filters_in_the_tree_change_nothing(work: Folder) -> None:
+    mark = work.root.parent / "mark"
+    shell(work.root, f'git config filter.evil.clean "touch {mark}"; git config diff.evil.textconv "touch {mark}"')
+    attributes = (
+        "* -diff text eol=crlf ident filter=evil diff=evil working-tree-encoding=UTF-16\n[attr]x -diff\n*.py binary x\n"
+    )
+    (work.root / ".gitattributes").write_text(attributes)
+    (work.root / "add.py").write_bytes(b"$Id$\r\nnew\n")
+    assert result(work) == {**BASE, ".gitattributes": attributes.encode(), "add.py": b"$Id$\r\nnew\n"}
+    assert "\n+new\n" in work.diff()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("commit", ["true", "git add -A; git -c user.name=x -c user.email=x@y commit -qm x"])
+def test_files_of_a_nested_repository_are_plain_files(work: Folder, commit: str) -> None:
+    shell(work.root, f"mkdir nested; cd nested; git init -q; echo 1 >file.py; {commit}; mkdir .GIT; echo 2 >.GIT/x")
+    assert result(work) == {**BASE, "nested/file.py": b"1\n"}
+
+
+def test_caches_are_not_edits_but_files_of_the_base_always_count(tmp_path: Path) -> None:
+    with open_workspace(Files(BASE), tmp_path, ignored=("__pycache__/", "*.pyc", "build/", "target/")) as work:
+        shell(work.root, "mkdir -p sub/__pycache__ target/debug; touch sub/__pycache__/x sub/y.pyc target/debug/z")
+        shell(work.root, "touch build/new; echo >build/kept.txt")
+        assert result(work) == {**BASE, "build/kept.txt": b"\n"}
+
+
+def test_the_bases_gitignore_is_honoured_and_the_agents_is_not(tmp_path: Path) -> None:
+    base = {**BASE, ".gitignore": b"/out/\n*.log\n", "sub/.gitignore": b"!keep.log\n", "tracked.log": b"1\n"}
+    with open_workspace(Files(base), tmp_path) as work:
+        (work.root / ".gitignore").write_bytes(b"*\n")
+        shell(work.root, "mkdir out; touch out/x y.log sub/keep.log z.py; echo 2 >tracked.log")
+        selection = select(work.diff(), lambda change: True)
+        after = patched(base, selection.patch).files
+        assert set(after) - set(base) == {"sub/keep.log", "z.py"}
+        assert after["tracked.log"] == b"2\n"
+
+
+def test_what_no_patch_can_hold_is_left_out_and_listed(work: Folder) -> None:
+    os.mkfifo(work.root / "pipe")
+    (work.root / "new\nline").write_bytes(b"x")
+    (work.root / "add.py").write_bytes(b"x" * 10_000_001)
+    assert work.diff() == ""
+    assert work.omitted == ("add.py", "new\nline", "pipe")
+
+
+def test_a_workspace_that_is_gone_is_a_deletion_of_all(work: Folder) -> None:
+    work.root.rename(work.root.parent / "moved")
+    assert result(work) == {}
+    work.root.symlink_to("/etc")
+    assert result(work) == {}
+
+
+def test_files_are_read_and_written(work: Folder) -> None:
+    (work.root / "add.py").chmod(0o755)
+    work.write("add.py", b"new\n")
+    work.write("some/new/file.py", b"x\n")
+    assert work.read("add.py") == b"new\n"
+    assert work.read("some/new/file.py") == b"x\n"
+    assert work.read("missing.py") is work.read("sub") is work.read("add.py/x") is None
+    assert os.access(work.root / "add.py", os.X_OK)
+    assert set(result(work)) == {*BASE, "some/new/file.py"}
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/tmp/x", ".git/hooks/pre-commit", "sub/.GIT/x", "", ".", "link/x", "sub", "add.py/x", "x" * 300]
+)
+def test_a_path_outside_or_through_a_symlink_is_refused(work: Folder, path: str) -> None:
+    outside = work.root.parent / "outside"
+    outside.mkdir()
+    (outside / "x").write_bytes(b"secret")
+    (work.root / "link").symlink_to(outside)
+    with pytest.raises(PatchError):
+        work.write(path, b"pwned")
+    assert work.read(path) is None
+    assert (outside / "x").read_bytes() == b"secret"
+
+
+def test_a_symlink_is_replaced_not_followed(work: Folder) -> None:
+    outside = work.root.parent / "outside.txt"
+    outside.write_bytes(b"secret")
+    (work.root / "add.py").unlink()
+    (work.root / "add.py").symlink_to(outside)
+    assert work.read("add.py") is None
+    work.write("add.py", b"new\n")
+    assert outside.read_bytes() == b"secret"
+    assert result(work) == {**BASE, "add.py": b"new\n"}
+
+
+def test_files_and_folders_that_may_not_be_read_are_read(work: Folder) -> None:
+    (work.root / "sub" / "deep.py").write_bytes(b"new\n")
+    (work.root / "sub" / "deep.py").chmod(0)
+    (work.root / "sub").chmod(0)
+    assert result(work) == {**BASE, "sub/deep.py": b"new\n"}
+
+
+def make_read_only(root: Path) -> None:
+    (root / "sub" / "more").mkdir()
+    (root / "sub" / "more" / "x").write_bytes(b"x")
+    (root / "sub" / "more").chmod(0)
+    (root / "sub").chmod(0o500)
+    root.chmod(0o500)
+
+
+def remove_all(root: Path) -> None:
+    shell(root, "rm -rf ../work")
+
+
+@pytest.mark.parametrize("what", [make_read_only, remove_all])
+def test_nothing_is_left_behind(tmp_path: Path, what: Callable[[Path], None]) -> None:
+    with open_workspace(Files(BASE), tmp_path) as work:
+        what(work.root)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failing_attempt_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), open_workspace(Files(BASE), tmp_path):
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_tree_that_cannot_be_laid_out_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TreeError, match="leaves the tree"), open_workspace(Files({"../x": b""}), tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_empty_tree_is_a_workspace_too(tmp_path: Path) -> None:
+    with open_workspace(Files({}), tmp_path) as work:
+        work.write("x.py", b"1\n")
+        assert patched({}, work.diff()).files == {"x.py": b"1\n"}
