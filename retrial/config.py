@@ -48,7 +48,7 @@ class HarnessOptions:
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
     test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
     max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
-    price: str = option("", "USD per million tokens, for models whose price is not known", metavar="IN/OUT")
+    price: str = option("", "USD per million tokens, in place of the known price", metavar="IN/OUT")
     max_tokens: int = option(8192, "of one reply", minimum=1)
     temperature: float = option(0.0, "of a model's first attempt at a task", minimum=0)
     retry_temperature: float = option(0.7, "of its later attempts", minimum=0)

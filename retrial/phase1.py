@@ -67,13 +67,14 @@ def main(argv: Sequence[str]) -> int:
     if options.dry_run:
         return _dry_run(plan, sandbox, skipped)
     ladder = make_ladder(plan)
+    executor = _executor(options)
     left = [task for task in plan.tasks if task.instance_id not in skipped]
     _write_config(plan, sandbox, skipped)
     todo = [task for task in left if not plan.run.has_prediction(task.instance_id)]
     _announce(plan, todo, skipped)
     if todo:
         make_ready(sandbox, {task.environment for task in todo}, options.cache, say)
-    return _run_all(plan, ladder, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
+    return _run_all(plan, ladder, executor, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
 
 
 def make_plan(options: HarnessOptions) -> Plan:
@@ -224,10 +225,14 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
         say(f"  skipped {sum(reason == why for reason in skipped.values())}: {why}")
 
 
-def _run_all(plan: Plan, ladder: Ladder, sandbox: Sandbox, todo: Sequence[Task]) -> int:
+def _executor(options: HarnessOptions) -> Executor:
+    context = Context(options=options, workers=config.tasks_in_flight(options.jobs))
+    executor: Executor = registry.module("executors", options.executor).make(context)
+    return executor
+
+
+def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, todo: Sequence[Task]) -> int:
     budget = Budget(plan.options.max_cost)
-    context = Context(options=plan.options, workers=config.tasks_in_flight(plan.options.jobs))
-    executor: Executor = registry.module("executors", plan.options.executor).make(context)
 
     def work(task: Task) -> Prediction:
         check = VisibleCheck(task, _visible(plan, task), sandbox)

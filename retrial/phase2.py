@@ -45,6 +45,8 @@ class Trial:
 
 def main(argv: Sequence[str]) -> int:
     options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
+    workers = config.sandboxes_at_once(options.test_jobs)
+    executor: Executor = registry.module("executors", options.executor).make(Context(options=options, workers=workers))
     trial = make_trial(options, rest)
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     environments = {by_id[submission.instance_id].environment for submission in trial.submissions}
@@ -53,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in skipped]
     make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
     _write_bundle(trial)
-    scored = _score_all(options, trial, sandbox, jobs)
+    scored = _score_all(options, trial, executor, Bounded(sandbox, workers), jobs)
     report = _report(trial, scored, sandbox, skipped)
     content = results(report)
     trial.run.write_results(content)
@@ -223,13 +225,11 @@ def _write_bundle(trial: Trial) -> None:
 
 
 def _score_all(
-    options: ReportOptions, trial: Trial, sandbox: Sandbox, jobs: Sequence[tuple[Task, Submission]]
+    options: ReportOptions, trial: Trial, executor: Executor, sandbox: Sandbox, jobs: Sequence[tuple[Task, Submission]]
 ) -> tuple[Scored, ...]:
-    workers = config.sandboxes_at_once(options.test_jobs)
-    executor: Executor = registry.module("executors", options.executor).make(Context(options=options, workers=workers))
     scorer = Scorer(
         benchmark=trial.benchmark,
-        sandbox=Bounded(sandbox, workers),
+        sandbox=sandbox,
         verdicts=cache.Verdicts(options.cache),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,

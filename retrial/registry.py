@@ -22,15 +22,16 @@ def names(kind: str) -> tuple[str, ...]:
 
 def module(kind: str, name: str) -> ModuleType:
     """The module of one part."""
+    one = "sandbox" if kind == "sandboxes" else kind.removesuffix("s")
     if name not in names(kind):
-        raise UsageError(f"Unknown {kind.rstrip('s')} '{name}'; {_hint(name, names(kind))}.")
+        raise UsageError(f"Unknown {one} '{name}'; {_hint(name, names(kind))}.")
     try:
         return importlib.import_module(f"retrial.{kind}.{name.replace('-', '_')}")
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("retrial"):
             raise
         raise UsageError(
-            f"{kind.rstrip('s').capitalize()} '{name}' needs the package '{error.name}': pip install {error.name}"
+            f"{one.capitalize()} '{name}' needs the package '{error.name}': pip install {error.name}"
         ) from error
 
 

@@ -225,18 +225,31 @@ assert (long.text, long.finish) == ("", "length")
 """
 
 
-def test_the_embedded_model_repeats_itself_for_a_seed_and_leaves_quietly() -> None:
+LEAVE_WHILE_IT_WRITES = (
+    USE_AND_EXIT
+    + """
+import threading
+from contextlib import suppress
+from retrial.errors import ModelError
+def write():
+    with suppress(ModelError):
+        model.complete(Request(messages=(Message(role="user", content="Tell a very long story."),)))
+threading.Thread(target=write, daemon=True).start()
+server, _ = model._prepare()
+while not server.busy:
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize("program", [USE_AND_EXIT, LEAVE_WHILE_IT_WRITES], ids=["after", "while"])
+def test_the_embedded_model_repeats_itself_for_a_seed_and_leaves_quietly(program: str) -> None:
     try:
         _weights.weights(paths.cache())
     except ModelError as error:
         require("model", str(error))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", USE_AND_EXIT, str(paths.cache())],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-W", "error", "-c", program, str(paths.cache())]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +20,7 @@ from retrial.models.openai import OpenAIModel
 from retrial.prices import Price
 from retrial.protocols import Context
 from retrial.types import Message, Reply, Request, ToolCall
-from tests.servers import Answer, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
+from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 
 KEY = "sk-test-0123456789abcdef"
 NOW = {"Retry-After": "0"}
@@ -177,6 +179,23 @@ def test_closing_a_model_ends_its_wait() -> None:
         with pytest.raises(ModelError):
             model.complete(question())
     assert time.monotonic() - started < 10
+
+
+def test_closing_a_model_ends_a_call_under_way() -> None:
+    arrived = threading.Event()
+
+    def never(asked: Asked) -> Answer:
+        arrived.set()
+        return stalled()
+
+    with asking(never) as (model, server), ThreadPoolExecutor(1) as pool:
+        started = time.monotonic()
+        call = pool.submit(model.complete, question())
+        assert arrived.wait(10)
+        model.close()
+        assert isinstance(call.exception(), ModelError)
+    assert time.monotonic() - started < 10
+    assert len(server.requests) == 1
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_ours() -> None:

@@ -94,5 +94,15 @@ def test_a_reply_cut_at_its_length_is_not_half_a_file() -> None:
     assert "cut off" in parse(f"add.py\n```python\n{CODE}", finish="length").problem
 
 
+def test_a_reply_that_repeats_itself_until_it_is_cut_counts() -> None:
+    block = f"```python\n{CODE}```\n"
+    assert only(parse(block * 3 + "```python\ndef add(", finish="length")) == ("add.py", CODE)
+
+
+def test_a_second_file_that_was_cut_is_not_left_out_silently() -> None:
+    text = f"src/add.py\n```\n{CODE}```\nsrc/sub.py\n```\nx ="
+    assert "cut off" in parse(text, TWO, finish="length").problem
+
+
 def test_a_reply_cut_after_its_last_block_counts() -> None:
     assert only(parse(f"add.py\n```python\n{CODE}```\nThis adds", finish="length")) == ("add.py", CODE)

@@ -122,14 +122,16 @@ class Session:
     def _turn(self) -> str:
         """Ask, with reflections; returns the next turn's message, empty when the tests pass."""
         for left in range(self._reflections, -1, -1):
-            problem = self._edit(self._ask())
+            reply = self._ask()
+            problem = self._edit(reply)
             self.tally.edit_outcome = not problem
             verdict = None if problem else self._check()
             if verdict is not None and verdict.outcome is Outcome.PATCH_EMPTY:
                 problem = UNCHANGED.format(files=self._names)
             elif verdict is not None and verdict.lint:
                 problem = LINT.format(errors="\n".join(verdict.lint), files=self._names)
-            if not problem or not left:
+            # A model that did not come to its end will not do so when it is told that it did not.
+            if not problem or not left or reply.finish == "length":
                 return self._end_of_turn(verdict, problem)
             self.tally.reflections += 1
             self._say(problem)

@@ -52,11 +52,13 @@ class Whole:
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         names = ", ".join(files)
         blocks = _blocks(THINKING.sub("", reply.text))
-        if reply.finish == "length" and (not blocks or not blocks[-1].closed):
+        cut = [block for block in blocks if reply.finish == "length" and not block.closed]
+        edits = _assign([block for block in blocks if block not in cut], files)
+        # Half a file is none. But a model that repeats itself until it is cut has said it all before.
+        if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits, files):
             return Edits(problem=CUT.format(files=names))
         if not blocks:
             return Edits(problem=NO_BLOCK.format(files=names))
-        edits = _assign(blocks, files)
         if not edits:
             return Edits(problem=NO_NAME.format(files=names))
         empty = [path for path, content in edits.items() if not content.strip()]
@@ -119,9 +121,20 @@ def _assign(blocks: list[Block], files: Mapping[str, str]) -> dict[str, str]:
         elif block.info.split(" ")[0].lower() not in SHELL:
             unnamed.append(block.content)
     if not edits and unnamed and len(files) == 1:
-        # Usage examples are shorter than the file they are about.
-        edits[next(iter(files))] = max(unnamed, key=len)
+        ((path, stub),) = files.items()
+        edits[path] = _most_alike(unnamed, stub)
     return edits
+
+
+def _most_alike(contents: list[str], stub: str) -> str:
+    """The first of those that share most words with the file they are for: an example of its use shares fewer."""
+    words = set(re.findall(r"\w+", stub))
+    return max(contents, key=lambda content: len(words & set(re.findall(r"\w+", content))))
+
+
+def _covered(cut: list[Block], edits: Mapping[str, str], files: Mapping[str, str]) -> bool:
+    """Nothing is lost with the blocks that were cut off: what they were for has a whole block too."""
+    return bool(edits) and all((_name(block, files) or next(iter(edits))) in edits for block in cut)
 
 
 def _name(block: Block, files: Mapping[str, str]) -> str:

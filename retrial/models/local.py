@@ -19,8 +19,8 @@ from retrial.prices import Price
 from retrial.protocols import Context
 from retrial.types import Reply, Request
 
-BUNDLED_REPLY_TOKENS = 1024
-"""The bundled model writes no file longer than this, but it can repeat itself until its context is full."""
+BUNDLED_REPLY_TOKENS = 256
+"""The bundled model writes nothing longer that is right, but it can repeat itself until its context is full."""
 
 
 class LocalModel:
@@ -40,7 +40,7 @@ class LocalModel:
         if self._file is None:
             request = replace(request, max_tokens=min(request.max_tokens, BUNDLED_REPLY_TOKENS))
         # The request's time starts when it is its turn: waiting for our own other requests is nobody's stalled reply.
-        with server.turn:
+        with server.turn():
             return client.complete(request)
 
     def close(self) -> None:
@@ -66,7 +66,9 @@ class LocalModel:
             raise
         endpoint = Endpoint(title="llama.cpp in this process", base_url=server.url, model="local")
         free = Price(prompt=0.0, completion=0.0)
-        return server, OpenAIModel(name=self.name, endpoint=endpoint, price=free, first_share=1.0)
+        client = OpenAIModel(name=self.name, endpoint=endpoint, price=free, first_share=1.0)
+        server.clients.add(client)
+        return server, client
 
 
 def make(context: Context) -> LocalModel:

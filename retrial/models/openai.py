@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrial.errors import ModelError, UsageError
 from retrial.models import _chat
+from retrial.models._connections import Connections
 from retrial.models._endpoints import Endpoint, resolve
 from retrial.models._failures import Failure, from_status, mask, sentence
 from retrial.prices import Price, price
@@ -54,6 +55,7 @@ class OpenAIModel:
         self._client: openai.OpenAI | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._connections = Connections()
 
     def complete(self, request: Request) -> Reply:
         """Raises: ModelError when no whole answer could be had within the request's time."""
@@ -76,12 +78,12 @@ class OpenAIModel:
             self._wait(outcome, tries, deadline)
 
     def close(self) -> None:
-        """Close connections and end waits; safe to call twice."""
-        self._closed.set()
+        """End calls under way and waits, with ModelError in their threads; safe to call twice."""
+        self._closed.set()  # also when there is no client yet
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
-            client.close()
+            _end(self._closed, self._connections, client)
 
     def _seconds_for(self, tries: int, deadline: float, timeout: float) -> float:
         left = max(0.001, deadline - time.monotonic())
@@ -106,6 +108,10 @@ class OpenAIModel:
             return Failure(kind="connection", detail=str(error.__cause__ or error))
         except openai.APIError as error:
             return Failure(kind="torn", detail=error.message)
+        except RuntimeError as error:
+            if not self._closed.is_set():
+                raise
+            return Failure(kind="connection", detail=str(error))
         return outcome
 
     def _send(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
@@ -127,15 +133,14 @@ class OpenAIModel:
 
         with self._lock:
             if self._client is None:
-                # A proxy for the outside must not be asked for this machine.
-                inside = openai.DefaultHttpxClient(trust_env=False) if self._endpoint.loopback else None
                 self._client = openai.OpenAI(
                     api_key=self._endpoint.key or "none",
                     base_url=self._endpoint.base_url,
                     max_retries=0,
-                    http_client=inside,
+                    http_client=self._connections.client(trust_env=not self._endpoint.loopback),
                 )
-                weakref.finalize(self, self._client.close)
+                # At the program's end this may run first, and a closed socket can no longer be shut down.
+                weakref.finalize(self, _end, self._closed, self._connections, self._client)
             return self._client
 
     def _leave_out(self, parameter: str) -> None:
@@ -154,6 +159,12 @@ class OpenAIModel:
         asked = failure.retry_after if failure.rule.retry and too_long else None
         text = sentence(self.name, self._endpoint.title, self._endpoint.key_name, failure, tries, asked)
         raise ModelError(mask(text, self._endpoint.key))
+
+
+def _end(closed: threading.Event, connections: Connections, client: openai.OpenAI) -> None:
+    closed.set()
+    connections.cut()
+    client.close()
 
 
 def make(context: Context) -> OpenAIModel:

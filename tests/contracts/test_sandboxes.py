@@ -168,7 +168,7 @@ def test_there_is_no_network(sandbox: Sandbox) -> None:
 def test_files_of_the_host_cannot_be_read(sandbox: Sandbox, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    paths = [str(secret), str(Path(__file__).resolve()), "/etc/shadow", str(Path.home() / ".profile"), "/proc/1/root/x"]
+    paths = [str(secret), str(Path(__file__).resolve()), "/etc/shadow", str(Path.home() / ".profile"), "/proc/1/cwd/x"]
     script = "\n".join(f"test -r {path} && echo {path}" for path in paths)
     assert run(sandbox, script).stdout == ""
 

@@ -122,7 +122,8 @@ def test_a_crashed_attempt_is_recorded_beside_a_plausible_one(run: Run, home: Pa
 
 def test_every_question_and_answer_is_in_the_journal(run: Run, home: Path, folder: Path) -> None:
     ladder(run, folder, {"text": reply(RIGHT), "prompt_tokens": 70, "completion_tokens": 9, "cost": 0.25}, MALFORMED)
-    lines = [json.loads(line) for line in (home / "predictions/ladder/journal/aider_python_sum_up.jsonl").open()]
+    journal = (home / "predictions/ladder/journal/aider_python_sum_up.jsonl").read_text()
+    lines = [json.loads(line) for line in journal.splitlines()]
     assert [line["event"] for line in lines] == ["attempt_started", "request", "reply", "attempt_ended"]
     assert lines[2]["reply"]["usage"]["cost"] == 0.25
     assert "sum_up.py" in lines[1]["request"]["messages"][1]["content"]
@@ -175,12 +176,6 @@ def test_what_does_not_count_is_dropped_and_listed(run: Run, home: Path, folder:
     record = prediction(home)
     assert (record["edited_files"], record["added_files"]) == (["sum_up.py"], ["helper.py"])
     assert "conftest.py" in record["all_results"][0]["notes"][0]
-
-
-def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, folder: Path) -> None:
-    done = ladder(run, folder, reply(RIGHT), reply(RIGHT), price="1000000/1000000", max_cost=0.01)
-    assert done.returncode == 1
-    assert "budget of 0.01 USD" in done.stdout
 
 
 def test_a_scored_patch_is_not_run_twice_and_a_changed_one_always_is(

@@ -1,3 +1,111 @@
-"""A provider that misbehaves, over real HTTP: retried, or not measured; never a wrong answer."""
+"""A provider that misbehaves, over real HTTP, through both phases: retried, or not measured; never a wrong answer."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.exercises import RIGHT, reply, write_exercise
+from tests.servers import Answer, ChatServer, stalled, status, torn
+from tests.servers import reply as answer
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
+
+KEY = "sk-test-0123456789abcdef"
+NOW = {"Retry-After": "0"}
+GOOD = answer(reply(RIGHT))
+TASK = "aider_python_sum_up"
+
+
+def asked(run: Run, tmp_path: Path, *behaviours: Answer, **options: object) -> subprocess.CompletedProcess[str]:
+    folder = write_exercise(tmp_path / "bench")
+    flags = [text for key, value in options.items() for text in (f"--{key.replace('_', '-')}", value)]
+    with ChatServer(behaviours) as server:
+        return run(
+            *("harness.py", "-b", folder, "-m", "gpt-test", "--api-base", server.url, "--sandbox", "bwrap"),
+            *("--run", "http", *flags),
+            OPENAI_API_KEY=KEY,
+        )
+
+
+def results(run: Run, home: Path) -> dict[str, Any]:
+    run("report.py", "http", "--sandbox", "bwrap")
+    content: dict[str, Any] = json.loads((home / "predictions/http/results.json").read_text())
+    return content
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(status(429, "slow down", headers=NOW), id="429 with Retry-After"),
+        pytest.param(status(500, headers=NOW), id="500"),
+        pytest.param(torn(), id="cut-off JSON"),
+    ],
+)
+def test_passing_trouble_is_retried(run: Run, home: Path, tmp_path: Path, trouble: Answer) -> None:
+    done = asked(run, tmp_path, trouble, GOOD)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(run, home)["resolved"] == [TASK]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        pytest.param(status(401, f"Incorrect API key provided: {KEY}"), "key", id="wrong key"),
+        pytest.param(status(429, headers={"Retry-After": "9999"}), "429", id="429 for hours"),
+        pytest.param(stalled(), "2 s", id="stalled"),
+    ],
+)
+def test_lasting_trouble_is_not_measured(run: Run, home: Path, tmp_path: Path, trouble: Answer, words: str) -> None:
+    done = asked(run, tmp_path, trouble, timeout_seconds=2)
+    assert done.returncode == 1
+    assert words in done.stdout
+    content = results(run, home)
+    assert list(content["not_measured"]) == [TASK]
+    assert (content["rate"]["of"], content["totals"]["unresolved"]) == (0, 0)
+
+
+def test_the_key_is_in_no_file_and_no_message(run: Run, home: Path, tmp_path: Path) -> None:
+    done = asked(run, tmp_path, status(401, f"Incorrect API key provided: {KEY}"))
+    results(run, home)
+    assert KEY not in done.stdout + done.stderr
+    written = [path for path in home.rglob("*") if path.is_file()]
+    assert written
+    assert [path for path in written if KEY in path.read_text(errors="replace")] == []
+
+
+def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, tmp_path: Path) -> None:
+    done = asked(run, tmp_path, GOOD, price="1000000/1000000", max_cost=0.01)
+    assert done.returncode == 1
+    assert "budget of 0.01 USD" in done.stdout
+    assert "0.0000 USD" in done.stderr
+
+
+def test_a_budget_needs_a_price(run: Run, home: Path, tmp_path: Path) -> None:
+    done = asked(run, tmp_path, GOOD, max_cost=1)
+    assert done.returncode == 2
+    assert "--price" in done.stderr
+
+
+def test_an_unknown_price_is_shown_as_unknown(run: Run, home: Path, tmp_path: Path) -> None:
+    assert asked(run, tmp_path, GOOD).returncode == 0
+    assert results(run, home)["by_model"]["gpt-test"]["cost"] is None
+    assert "unknown" in run("report.py", "http", "--sandbox", "bwrap").stdout
+
+
+def test_a_dry_run_asks_nothing_and_says_the_most_it_can_cost(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = write_exercise(tmp_path / "bench")
+    with ChatServer([GOOD]) as server:
+        flags = ("--api-base", server.url, "--price", "2/8", "--dry-run", "--sandbox", "bwrap")
+        done = run("harness.py", "-b", folder, "-m", "gpt-test", *flags)
+    assert server.requests == []
+    assert done.returncode == 0, done.stderr
+    assert TASK in done.stdout
+    assert "at most" in done.stdout
+    assert "Nothing was asked." in done.stdout
+    assert not (home / "predictions").exists()
