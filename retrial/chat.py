@@ -86,7 +86,10 @@ class MeteredChat:
         reply = None
         try:
             self._journal.append("request", attempt=self._attempt, model=self.name, request=request)
+            started = time.monotonic()
             reply = self._model.complete(request)
+            # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
+            self._deadline += max(0.0, time.monotonic() - started - reply.usage.seconds)
             self._journal.append("reply", attempt=self._attempt, model=self.name, reply=reply)
             self.usage += reply.usage
             return reply

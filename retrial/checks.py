@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from retrial import patches, registry
@@ -46,9 +47,12 @@ def check_selection(
         patched = patches.patched(base, selection.patch)
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
-    execution = sandbox.run(_job(task, patched, check))
-    lint = _lint(task, base, patched.files) if check.lint else ()
-    return replace(judge(check, execution), lint=lint, dropped=selection.dropped)
+    with ThreadPoolExecutor(1) as pool:
+        # Lint reads while the tests run.
+        lint = pool.submit(_lint, task, base, patched.files) if check.lint else None
+        execution = sandbox.run(_job(task, patched, check))
+        errors = lint.result() if lint else ()
+    return replace(judge(check, execution), lint=errors, dropped=selection.dropped)
 
 
 def _job(task: Task, patched: patches.Patched, check: Check) -> Job:

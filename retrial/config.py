@@ -43,7 +43,7 @@ class HarnessOptions:
     name: str = option("", "model_name_or_path in predictions [agent--model]")
     sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
     executor: str = option("local", "how tasks run side by side")
-    jobs: int = option(0, "tasks in flight [cores]", minimum=0)
+    jobs: int = option(0, "tasks in flight [twice the cores]", minimum=0)
     test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
     test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
@@ -208,8 +208,8 @@ def _nearest(text: str, known: Sequence[str]) -> str:
 
 
 def tasks_in_flight(number: int) -> int:
-    """0 means one for each core, two at least: a worker mostly waits."""
-    return number or max(2, _cores())
+    """0 means two for each core: while one waits for a model or writes, another one's tests run."""
+    return number or 2 * _cores()
 
 
 def sandboxes_at_once(number: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from retrial import git, safe_files
+from retrial import git, safe_files, scratch
 from retrial.errors import NotMeasured, PatchError
 from retrial.names import check_name, decode, encode
 from retrial.safe_files import File
@@ -120,12 +120,16 @@ def diff(before: Mapping[str, bytes], after: Mapping[str, bytes], modes: Mapping
     changed = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
     if not changed:
         return ""
-    with tempfile.TemporaryDirectory(prefix="retrial-") as folder:
+    with scratch.folder(_size(old) + _size(new)) as folder:
         git_dir = Path(folder, "git")
         git.lay(git_dir)
         for side, files in (("old", old), ("new", new)):
             git.commit(git_dir, side, {path: files[path] for path in changed if path in files})
         return _diff_of_branches(git_dir)
+
+
+def _size(files: Mapping[str, tuple[str, bytes]]) -> int:
+    return sum(len(content) for _, content in files.values())
 
 
 def _diff_of_branches(git_dir: Path) -> str:
@@ -143,7 +147,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
     for change in changes:
         if not change.regular:
             raise PatchError(f"The patch makes or changes something that is no file: '{change.name}'.")
-    with tempfile.TemporaryDirectory(prefix="retrial-") as folder:
+    with scratch.folder(sum(len(file.content) for file in before.values())) as folder:
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
         work, git_dir = Path(folder, "work"), Path(folder, "git")
         work.mkdir()

@@ -62,16 +62,19 @@ class VisibleCheck:
 
     def __init__(self, task: Task, check: Check, sandbox: Sandbox) -> None:
         self._task, self._check, self._sandbox = task, check, sandbox
-        self._known: dict[Selection, Verdict] = {}
+        self._known: dict[str, tuple[Selection, Verdict]] = {}
 
     def __call__(self, patch: str) -> tuple[Selection, Verdict]:
+        if patch not in self._known:
+            self._known[patch] = self._ask(patch)
+        return self._known[patch]
+
+    def _ask(self, patch: str) -> tuple[Selection, Verdict]:
         try:
             selection = select(self._task, patch)
         except PatchError as error:
             return Selection(patch="", dropped=()), Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
-        if selection not in self._known:
-            self._known[selection] = check_selection(self._task, selection, self._check, self._sandbox)
-        return selection, self._known[selection]
+        return selection, check_selection(self._task, selection, self._check, self._sandbox)
 
 
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:

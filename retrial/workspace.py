@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from retrial import git, patches, safe_files
+from retrial import git, patches, safe_files, scratch
 from retrial.errors import NotMeasured, PatchError, TreeError
 from retrial.names import check_name, decode, encode
 from retrial.protocols import Tree
@@ -35,10 +35,16 @@ class Folder:
         self._base = base
         self._folders = {path[:end] for path in base for end, char in enumerate(path) if char == "/"}
         self._ignored = ignored
+        self._last: tuple[dict[str, tuple[str, bytes]], str] | None = None
 
     def diff(self) -> str:
         """Everything that differs from the base, new files included, as we read it."""
         found = self._found()
+        if self._last is None or self._last[0] != found:
+            self._last = found, self._compare(dict(found))
+        return self._last[1]
+
+    def _compare(self, found: dict[str, tuple[str, bytes]]) -> str:
         hidden = _ignored_by(self._base, [path for path in found if path not in self._base])
         for path in hidden:
             del found[path]
@@ -133,7 +139,8 @@ def open_workspace(
     Raises: TreeError when the files cannot be laid out.
     """
     base = tree.files()
-    holder = Path(tempfile.mkdtemp(prefix="retrial-", dir=parent))
+    size = sum(len(content) for content in base.values())
+    holder = Path(tempfile.mkdtemp(prefix="retrial-", dir=parent or scratch.place(size)))
     try:
         root = holder / check_name(name)
         root.mkdir()
@@ -163,7 +170,7 @@ def _ignored_by(base: Mapping[str, bytes], paths: list[str]) -> list[str]:
     rules = {path: content for path, content in base.items() if path.rpartition("/")[2] == ".gitignore"}
     if not rules or not paths:
         return []
-    with tempfile.TemporaryDirectory(prefix="retrial-") as folder:
+    with scratch.folder() as folder:
         work, git_dir = Path(folder, "work"), Path(folder, "git")
         work.mkdir()
         git.lay(git_dir, bare=False)

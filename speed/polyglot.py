@@ -23,6 +23,8 @@ from retrial.paths import PROJECT
 from retrial.types import Task
 
 WORKERS = 2
+# As on an ordinary machine: modules are compiled once.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> None:
@@ -35,10 +37,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         replies = write_replies(options.checkout, tasks, folder / "replies.jsonl")
-        solved = [solve_by_hand(options.checkout, task, folder / "bare") for task in tasks]
         ratios = []
         for round_ in range(options.rounds):
-            bare = clock(lambda: bare_pytest(solved))
+            # Fresh folders, as ours are: what pytest left behind would quicken it the next time.
+            solved = [solve_by_hand(options.checkout, task, folder / f"bare-{round_}") for task in tasks]
+            bare = clock(lambda: bare_pytest(solved))  # noqa: B023
             ours = clock(lambda: harness(options, replies, folder / f"home-{round_}"))  # noqa: B023
             ratios.append(ours / bare)
             print(f"bare pytest {bare:.2f} s, harness.py {ours:.2f} s: {ours / bare:.2f} ×")
@@ -78,7 +81,9 @@ def solve_by_hand(checkout: Path, task: Task, parent: Path) -> Path:
 def bare_pytest(folders: list[Path]) -> None:
     def one(folder: Path) -> None:
         command = [sys.executable, "-m", "pytest", "-xvs"]
-        done = subprocess.run(command, cwd=folder, capture_output=True)
+        # Plugins of our own environment would slow it down, and flatter us.
+        environment = {**ENVIRONMENT, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, env=environment)
         assert done.returncode == 0, done.stdout.decode()
 
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -87,9 +92,9 @@ def bare_pytest(folders: list[Path]) -> None:
 
 def harness(options: argparse.Namespace, replies: Path, home: Path) -> None:
     command = [sys.executable, str(PROJECT / "harness.py"), "-b", str(options.checkout), "--filter-category", "python"]
-    command += ["-m", f"replay/{replies}", "--jobs", str(WORKERS), "--test-jobs", str(WORKERS), "--run", "speed"]
+    command += ["-m", f"replay/{replies}", "--test-jobs", str(WORKERS), "--run", "speed"]
     command += ["--sandbox", options.sandbox]
-    done = subprocess.run(command, env={**os.environ, "RETRIAL_HOME": str(home)}, capture_output=True, text=True)
+    done = subprocess.run(command, env={**ENVIRONMENT, "RETRIAL_HOME": str(home)}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     records = [json.loads(path.read_text()) for path in (home / "predictions" / "speed").glob("aider_*.json")]
     assert records

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from retrial import patches, registry
+from retrial import git, patches, registry
 from retrial.errors import TreeError, UsageError
 from retrial.paths import PROJECT
 from retrial.protocols import Context, Language
@@ -132,13 +132,10 @@ def known() -> tuple[str, ...]:
 
 
 def _commit(root: Path) -> str:
-    """Of the checkout that the folder belongs to; empty when it is none."""
-    import git
-
-    try:
-        return str(git.Repo(root, search_parent_directories=True).head.commit.hexsha)
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError):
+    """Of the checkout that the folder is the top of; empty when it is none."""
+    if not (root / ".git").exists():
         return ""
+    return git.run("rev-parse", "HEAD", git_dir=root / ".git", cwd=root).stdout.decode().strip()
 
 
 def _folders(root: Path) -> Iterable[tuple[Path, str]]:

@@ -6,11 +6,11 @@ import json
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from retrial import scratch
 from retrial.languages import _python_toolchain
 from retrial.protocols import Toolchain
 from retrial.types import Environment
@@ -58,7 +58,7 @@ class Python:
         changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
         if not changed:
             return ()
-        with tempfile.TemporaryDirectory(prefix="retrial-lint-") as name:
+        with scratch.folder() as name:
             found = _ruff(
                 Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
             )

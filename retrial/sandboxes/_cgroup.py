@@ -23,21 +23,16 @@ PERIOD = 100_000
 PATIENCE = 10.0
 """Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time."""
 
-# A shell enters by itself and becomes the command: no code of ours runs between fork and exec of a threaded program.
-ENTER = """\
-ulimit -c 0
-ulimit -n 4096 2>/dev/null
-while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 125; shift; done
-shift
-exec "$@"
-"""
-
 
 class Slot(Protocol):
     """The limits of one job."""
 
     prefix: tuple[str, ...]
     """Goes in front of the command."""
+
+    def adopt(self, process: int) -> None:
+        """Take in a process and its children, before they have more: from then on all that they start are in."""
+        ...
 
     def oom(self) -> bool:
         """Something was killed because the memory was used up."""
@@ -67,7 +62,7 @@ def method() -> Method:
         if _works(candidate):
             _sweep(candidate.parents)
             return candidate
-    return Method(name="rlimits", open=lambda limits: _Plain(_enter()), inside=_rlimits)
+    return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits)
 
 
 def _candidates() -> Iterator[Method]:
@@ -85,10 +80,12 @@ def _works(candidate: Method) -> bool:
     try:
         slot = candidate.open(Limits())
         try:
-            trial = subprocess.run([*slot.prefix, "true"], capture_output=True, timeout=PATIENCE)
+            with subprocess.Popen([*slot.prefix, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trial:
+                slot.adopt(trial.pid)
+                trial.communicate(timeout=PATIENCE)
         finally:
             slot.close()
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, SandboxError, subprocess.TimeoutExpired):
         return False
     return trial.returncode == 0
 
@@ -175,7 +172,23 @@ class _Cgroup:
     def __init__(self, folders: list[Path], events: Path) -> None:
         self._folders = folders
         self._events = events
-        self.prefix = _enter(*map(str, folders))
+        self.prefix: tuple[str, ...] = ()
+
+    def adopt(self, process: int) -> None:
+        # From outside: entering takes the kernel a while, in which the sandbox can already be laid out.
+        for folder in self._folders:
+            self._move(process, folder)
+            for child in _children(process):
+                self._move(child, folder)
+
+    def _move(self, process: int, folder: Path) -> None:
+        try:
+            (folder / "cgroup.procs").write_text(str(process))
+        except ProcessLookupError:
+            # It has ended; whoever listens to it will hear why.
+            return
+        except OSError as error:
+            raise SandboxError(f"A job could not be put into its cgroup: {error}.") from error
 
     def oom(self) -> bool:
         counters = dict(line.split() for line in self._events.read_text().splitlines())
@@ -205,8 +218,10 @@ class _Cgroup:
 class _Plain:
     """Limits that need no care: they end with the processes, which end with their pid namespace."""
 
-    def __init__(self, prefix: tuple[str, ...]) -> None:
+    def __init__(self, prefix: tuple[str, ...] = ()) -> None:
         self.prefix = prefix
+
+    def adopt(self, process: int) -> None: ...
 
     def oom(self) -> bool:
         return False
@@ -216,8 +231,11 @@ class _Plain:
     def close(self) -> None: ...
 
 
-def _enter(*folders: str) -> tuple[str, ...]:
-    return ("sh", "-c", ENTER, "retrial", *folders, "--")
+def _children(process: int) -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _scope(limits: Limits) -> tuple[str, ...]:
@@ -228,7 +246,7 @@ def _scope(limits: Limits) -> tuple[str, ...]:
         "CPUQuota": f"{int(limits.cpus * 100)}%",
     }
     options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
-    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--", *_enter())
+    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--")
 
 
 def _rlimits(limits: Limits) -> str:

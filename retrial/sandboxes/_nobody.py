@@ -7,7 +7,6 @@ the namespace gets a second user: bwrap lays out the sandbox as the first, and t
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from contextlib import ExitStack, suppress
@@ -32,28 +31,20 @@ class Nobody:
     def __init__(self, stack: ExitStack) -> None:
         if not shutil.which("setpriv"):
             raise SandboxError("A sandbox for root needs 'setpriv': install the package 'util-linux'.")
-        self._info, self._info_there = _pipe(stack)
-        self._ready_there, self._ready = _pipe(stack)
-        self.descriptors = (self._info_there.fileno(), self._ready_there.fileno())
-        self.options = ["--info-fd", str(self.descriptors[0]), "--userns-block-fd", str(self.descriptors[1])]
+        self._ready_there, self._ready = pipe(stack)
+        self.descriptor = self._ready_there.fileno()
+        self.options = ["--userns-block-fd", str(self.descriptor)]
         for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SYS_RESOURCE"):
             self.options += ["--cap-add", name]
 
-    def introduce(self) -> None:
-        """To be called when bwrap was started; if anything goes wrong it will end, and its own words say why."""
-        # Our copy of its end, so that its death is the end of the stream.
-        self._info_there.close()
-        text = b""
-        while not text.rstrip().endswith(b"}") and (data := self._info.read(4096)):
-            text += data
-        if text:
-            child = json.loads(text)["child-pid"]
-            with suppress(OSError):
-                for kind in ("uid", "gid"):
-                    Path(f"/proc/{child}/{kind}_map").write_text(f"0 0 1\n{ID} {ID} 1\n")
-                self._ready.write(b"\n")
+    def introduce(self, child: int) -> None:
+        """Tell bwrap's child who it may be; if anything goes wrong it will end, and its own words say why."""
+        with suppress(OSError):
+            for kind in ("uid", "gid"):
+                Path(f"/proc/{child}/{kind}_map").write_text(f"0 0 1\n{ID} {ID} 1\n")
+            self._ready.write(b"\n")
 
 
-def _pipe(stack: ExitStack) -> tuple[FileIO, FileIO]:
+def pipe(stack: ExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))

@@ -39,6 +39,8 @@ PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 SUPERVISOR = r"""
 read -r nonce || exit 125
 umask 022
+ulimit -c 0
+ulimit -n 4096 2>/dev/null
 tar -xmf - -C /tmp && cd "/tmp/job/$1" || exit 125
 # The job gets stdout and stderr opened anew: it could make ours non-blocking, and the frames below would be cut.
 : >/proc/self/fd/1 2>/proc/self/fd/2 || exit 125

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shlex
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from io import FileIO
 from pathlib import PurePosixPath
 
 from retrial import registry
@@ -85,8 +87,9 @@ class _Process:
         self._slot = slot
         with ExitStack() as stack:
             nobody = _nobody.Nobody(stack) if os.geteuid() == 0 else None
+            info, info_there = _nobody.pipe(stack)
             options, descriptors = _options(job, stack)
-            identity = nobody.options if nobody else _alone()
+            identity = ["--info-fd", str(info_there.fileno()), *(nobody.options if nobody else _alone())]
             inside = (*(nobody.command if nobody else ()), *_inside(job.limits), *_protocol.command(job))
             self._popen = subprocess.Popen(
                 [*slot.prefix, "bwrap", *options, *identity, "--", *inside],
@@ -94,13 +97,26 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=(*descriptors, *(nobody.descriptors if nobody else ())),
+                pass_fds=(*descriptors, info_there.fileno(), *((nobody.descriptor,) if nobody else ())),
                 start_new_session=True,
                 # Not ours: pid 1 of the sandbox is a copy of bwrap, and shows what bwrap was started with.
                 env={name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ},
             )
-            if nobody:
-                nobody.introduce()
+            # Our copy of its end, so that its death is the end of the stream.
+            info_there.close()
+            child = _child(info)
+            if child and nobody:
+                nobody.introduce(child)
+        if child:
+            # In time: the supervisor starts nothing before it is told to, which is the next thing to happen.
+            self._adopt(child)
+
+    def _adopt(self, child: int) -> None:
+        try:
+            self._slot.adopt(child)
+        except SandboxError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> _Process:
         return self
@@ -135,6 +151,14 @@ def _alone() -> list[str]:
     """Who the job is when Retrial is an ordinary user: still that user for the host, but under another number."""
     options = ["--uid", str(_nobody.ID), "--gid", str(_nobody.ID)]
     return [*options, "--disable-userns"] if "--disable-userns" in _help() else options
+
+
+def _child(info: FileIO) -> int:
+    """The sandbox's pid 1 as the host sees it; 0 when bwrap ended before it had one."""
+    text = b""
+    while not text.rstrip().endswith(b"}") and (data := info.read(4096)):
+        text += data
+    return int(json.loads(text)["child-pid"]) if text else 0
 
 
 def _inside(limits: Limits) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""The real, very small model, through both phases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from retrial.errors import ModelError
+from retrial.models import _weights
+from retrial.paths import cache
+from tests.conftest import Run, require
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
+
+
+@pytest.fixture(autouse=True)
+def weights() -> None:
+    try:
+        _weights.weights(cache())
+    except ModelError as error:
+        require("model", str(error))
+
+
+def test_a_real_model_edits_real_code_and_nothing_is_asked_twice(run: Run, home: Path) -> None:
+    flags = ("-t", "mirror-word", "-t", "even-steven", "--turns", "1", "--tries", "1", "--sandbox", "bwrap")
+    done = run("harness.py", *flags)
+    assert done.returncode == 0, done.stderr
+    folder = home / "predictions" / "demo--edit--local"
+    journals = {path.name: path.read_bytes() for path in (folder / "journal").iterdir()}
+    assert len(journals) == 2
+    for path in folder.glob("aider_*.json"):
+        record = json.loads(path.read_text())
+        assert record["completion_tokens"] > 0
+        assert record["cost"] == 0.0
+
+    again = run("harness.py", *flags)
+    assert again.returncode == 0
+    assert "2 done before" in again.stderr
+    assert {path.name: path.read_bytes() for path in (folder / "journal").iterdir()} == journals
+
+    report = run("report.py", "--sandbox", "bwrap")
+    assert report.returncode == 0, report.stderr
+    content = json.loads((folder / "results.json").read_text())
+    assert content["rate"]["of"] == 2
+    assert content["by_model"]["local"]["calls"] == 2
