@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-DEMO_TASKS ?= 8
+DEMO_TASKS ?= 6
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check sandbox
@@ -31,7 +31,7 @@ sandbox: $(VENV)/.ready
 	@scripts/sandbox-up $(BIN)/python
 
 demo: setup sandbox
-	@echo "== Phase 1: a real, very small model edits $(DEMO_TASKS) of the demo tasks, two tries each (two minutes)"
+	@echo "== Phase 1: a real, very small model edits $(DEMO_TASKS) of the demo tasks, two tries each (about two minutes)"
 	@$(BIN)/python harness.py --run demo --sample-size $(DEMO_TASKS) --turns 1 --max-tokens 256
 	@echo "== Phase 2: its patches are scored in fresh sandboxes"
 	@$(BIN)/python report.py demo
