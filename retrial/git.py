@@ -71,6 +71,8 @@ def run(
             input=stdin or b"",
             capture_output=True,
             timeout=SECONDS,
+            # Ctrl-C is for us: what runs may finish.
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         if not cwd.is_dir():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -32,8 +31,3 @@ def run(name: str, main: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted; everything finished is on disk, the same command goes on.", file=sys.stderr)
         return INTERRUPTED
-
-
-def second_interrupt_ends_at_once() -> None:
-    """The first Ctrl-C lets running tasks finish; the next one ends the process."""
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

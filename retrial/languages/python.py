@@ -78,7 +78,7 @@ def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[st
             target.write_bytes(content)
     command = [_ruff_binary(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--ignore-noqa"]
     command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", str(folder)]
-    rows = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, start_new_session=True).stdout)
     found: dict[str, list[tuple[str, int, str]]] = {tree: [] for tree in trees}
     for row in rows:
         tree, _, path = Path(row["filename"]).resolve().relative_to(folder.resolve()).as_posix().partition("/")
