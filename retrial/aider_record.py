@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,13 +13,18 @@ from retrial import __version__
 SUMMED = ("lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts", "num_malformed_responses")
 
 
-def build(run: str, records: Sequence[Mapping[str, Any]], resolved: set[str]) -> dict[str, object]:
-    """Empty for predictions made elsewhere: their chats are not known."""
+def build(
+    run: str, records: Sequence[Mapping[str, Any]], refuted: set[str], *, command: str, date: str
+) -> dict[str, object]:
+    """The record; empty for predictions made elsewhere, whose chats are not known.
+
+    `refuted` are tasks whose chosen patch was measured and is not resolved.
+    """
     first = [record["all_results"][0] for record in records if record.get("all_results")]
     if not first:
         return {}
     cases = len(first)
-    passed = _passed(records, resolved)
+    passed = _passed(records, refuted)
     malformed = sum(attempt["num_malformed_responses"] > 0 for attempt in first)
     costs = [attempt["cost"] for attempt in first]
     sums = {name: sum(attempt[name] for attempt in first) for name in SUMMED}
@@ -41,20 +45,20 @@ def build(run: str, records: Sequence[Mapping[str, Any]], resolved: set[str]) ->
         "prompt_tokens": sum(attempt["prompt_tokens"] for attempt in first),
         "completion_tokens": sum(attempt["completion_tokens"] for attempt in first),
         "total_tests": cases,
-        "command": f"python harness.py -m {first[0]['model']}",
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
+        "date": date,
         "versions": __version__,
         "seconds_per_case": round(sum(attempt["model_seconds"] for attempt in first) / cases, 1),
         "total_cost": None if None in costs else round(sum(costs), 4),
     }
 
 
-def _passed(records: Sequence[Mapping[str, Any]], resolved: set[str]) -> dict[int, int]:
+def _passed(records: Sequence[Mapping[str, Any]], refuted: set[str]) -> dict[int, int]:
     """Turn → how many passed within it; a first attempt that was chosen and is not resolved did not."""
     outcomes = []
     for record in records:
-        refuted = record["try"] == 1 and record["instance_id"] not in resolved
+        wrong = record["try"] == 1 and record["instance_id"] in refuted
         turns = record["all_results"][0]["tests_outcomes"]
-        outcomes.append([] if refuted else turns)
+        outcomes.append([] if wrong else turns)
     most = max((len(record["all_results"][0]["tests_outcomes"]) for record in records), default=0)
     return {turn: sum(any(outcome[:turn]) for outcome in outcomes) for turn in range(1, most + 1)}

@@ -24,11 +24,13 @@ class Budget:
         self._limit = limit
         self._spent = 0.0
         self._reserved = 0.0
+        self._unknown = False
         self._lock = threading.Lock()
 
     @property
-    def spent(self) -> float:
-        return self._spent
+    def spent(self) -> float | None:
+        """None as soon as one call's cost is not known."""
+        return None if self._unknown else self._spent
 
     def reserve(self, amount: float) -> None:
         """Raises: BudgetSpent when this could pass the limit."""
@@ -44,6 +46,7 @@ class Budget:
         with self._lock:
             self._reserved -= reserved
             self._spent += reserved if cost is None else cost
+            self._unknown = self._unknown or cost is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

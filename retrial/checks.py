@@ -12,15 +12,13 @@ from retrial.patches import Selection
 from retrial.protocols import Language, Reader, Sandbox
 from retrial.types import Check, Execution, Job, Limits, Outcome, Status, Task, Verdict
 
-ACCEPTED = (Status.PASSED,)
 
-
-def select(task: Task, patch: str) -> Selection:
-    """The part of a patch that counts, and what does not.
-
-    Raises: PatchError when the patch as a whole is refused.
-    """
-    return patches.select(patches.normalise(patch), patches.counts(task, task.tree.files()))
+def select(task: Task, patch: str) -> Selection | Verdict:
+    """The part of a patch that counts, and what does not; a verdict when the patch as a whole is refused."""
+    try:
+        return patches.select(patches.normalise(patch), patches.counts(task, task.tree.files()))
+    except PatchError as error:
+        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
 
 
 def run_check(task: Task, patch: str, check: Check, sandbox: Sandbox, *, untouched: bool = False) -> Verdict:
@@ -28,10 +26,9 @@ def run_check(task: Task, patch: str, check: Check, sandbox: Sandbox, *, untouch
 
     Raises: NotMeasured when sandbox or tree fail; never for what the patch does.
     """
-    try:
-        selection = select(task, patch)
-    except PatchError as error:
-        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+    selection = select(task, patch)
+    if isinstance(selection, Verdict):
+        return selection
     return check_selection(task, selection, check, sandbox, untouched=untouched)
 
 
@@ -84,7 +81,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
         tests=tests,
         exit_code=execution.exit_code,
         seconds=execution.seconds,
-        proof="report" if outcome is Outcome.RESOLVED else "",
+        proof="report" if outcome is Outcome.RESOLVED and check.expected is not None else "",
         stdout=execution.stdout,
         stderr=execution.stderr,
     )
@@ -129,7 +126,7 @@ def _compare(check: Check, execution: Execution, tests: Mapping[str, Status]) ->
 
 def _accepted(test: str, status: Status, expected: Mapping[str, Status] | None) -> bool:
     """Passed; skipped or xfailed only where the reference was."""
-    return status in ACCEPTED or (expected is not None and expected.get(test) is status)
+    return status is Status.PASSED or (expected is not None and expected.get(test) is status)
 
 
 def _some(names: list[str]) -> str:

@@ -27,7 +27,24 @@ def _cores() -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessOptions:
+class Options:
+    """What both programs take."""
+
+    task: tuple[str, ...] = option((), "only this task (id, language/slug or slug), repeat for more", short="-t")
+    filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
+    sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
+    executor: str = option("local", "how tasks run side by side")
+    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
+    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
+    config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
+
+    @property
+    def cache(self) -> Path:
+        return paths.cache()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessOptions(Options):
     benchmark: str = option("demo", "what to run: demo, or a folder in Exercism layout", short="-b")
     agent: str = option("edit", "who edits: edit, gold (the reference), null (nothing)", short="-a")
     model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
@@ -36,17 +53,11 @@ class HarnessOptions:
     reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
     edit_format: str = option("auto", "how edits are written: auto or a format's name")
     sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)
-    task: tuple[str, ...] = option((), "only this task (id, language/slug or slug), repeat for more", short="-t")
-    filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
     seed: int = option(0, "of the sample and of the models", minimum=0)
     run: str = option("", "name of the run [benchmark--agent--model]")
     name: str = option("", "model_name_or_path in predictions [agent--model]")
-    sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
-    executor: str = option("local", "how tasks run side by side")
     jobs: int = option(0, "tasks in flight [twice the cores]", minimum=0)
-    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
-    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
     max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
     price: str = option("", "USD per million tokens, in place of the known price", metavar="IN/OUT")
     max_tokens: int = option(8192, "of one reply", minimum=1)
@@ -54,11 +65,6 @@ class HarnessOptions:
     retry_temperature: float = option(0.7, "of its later attempts", minimum=0)
     api_base: str = option("", "any OpenAI-compatible endpoint", metavar="URL")
     dry_run: bool = option(False, "say what would be done and the most it can cost; ask nothing")
-    config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
-
-    @property
-    def cache(self) -> Path:
-        return paths.cache()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -66,23 +72,12 @@ class HarnessOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(Options):
     benchmark: str = option("", "what a foreign predictions file is about, or of --gold and --null", short="-b")
     gold: bool = option(False, "score the reference solutions, as run gold--<benchmark>")
     null: bool = option(False, "run the acceptance tests on untouched trees, as run null--<benchmark>")
-    task: tuple[str, ...] = option((), "only this task, repeat for more", short="-t")
-    filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
-    sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
-    executor: str = option("local", "how tasks run side by side")
-    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
-    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
     fresh: bool = option(False, "run everything again, whatever the cache holds")
     keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")
-    config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
-
-    @property
-    def cache(self) -> Path:
-        return paths.cache()
 
 
 T = TypeVar("T", HarnessOptions, ReportOptions)

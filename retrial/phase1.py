@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,13 +19,14 @@ from retrial.prices import Price, parse_price
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
 from retrial.records import chat_markdown, prediction_record
-from retrial.sandboxes import Bounded, choose, make_ready
+from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.selection import select_tasks
 from retrial.solve import Ladder, Rung, VisibleCheck, solve
-from retrial.store import Run
+from retrial.store import Run, file_name
 from retrial.table import money
 from retrial.types import Check, Prediction, Reply, Request, Task, fingerprint
 
+FREE = Price(prompt=0.0, completion=0.0)
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
 
 
@@ -42,6 +44,7 @@ class Plan:
     """Everything that is settled before the first call."""
 
     options: HarnessOptions
+    argv: tuple[str, ...]
     benchmark: Benchmark
     tasks: tuple[Task, ...]
     rungs: tuple[tuple[str, str], ...]
@@ -50,34 +53,36 @@ class Plan:
 
     @property
     def tries(self) -> int:
-        return self.options.tries or self.benchmark.default_tries
+        """An agent without a model has nothing to try again with."""
+        asks = any(name for name, _ in self.rungs)
+        return (self.options.tries or self.benchmark.default_tries) if asks else 1
 
     @property
     def model_name(self) -> str:
         """model_name_or_path."""
-        names = [self.options.agent, *(name for name, _ in self.rungs if name)]
-        return self.options.name or "--".join(names).replace("/", "-")
+        return self.options.name or "--".join([self.options.agent, *_names(self.rungs)])
 
 
 def main(argv: Sequence[str]) -> int:
     options, _ = config.parse(HarnessOptions, argv, DESCRIPTION)
-    plan = make_plan(options)
-    sandbox = choose(options.sandbox, {task.environment for task in plan.tasks}, Context(options=options), say)
-    skipped = _skipped(plan.tasks, sandbox)
+    plan = make_plan(options, argv)
+    environments = {task.environment for task in plan.tasks}
     if options.dry_run:
-        return _dry_run(plan, sandbox, skipped)
-    ladder = make_ladder(plan)
-    executor = _executor(options)
-    left = [task for task in plan.tasks if task.instance_id not in skipped]
-    _write_config(plan, sandbox, skipped)
-    todo = [task for task in left if not plan.run.has_prediction(task.instance_id)]
-    _announce(plan, todo, skipped)
+        return _dry_run(plan, choose(options.sandbox, environments, Context(options=options), say))
+    ladder, executor = make_ladder(plan), _executor(options)
+    sandbox = choose(options.sandbox, environments, Context(options=options), say)
+    left_out = skipped(plan.tasks, sandbox)
+    here = {task.environment for task in plan.tasks if task.instance_id not in left_out}
+    _refuse_other_identity(plan)
+    todo = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
+    _announce(plan, todo, left_out)
     if todo:
-        make_ready(sandbox, {task.environment for task in todo}, options.cache, say)
+        make_ready(sandbox, here, options.cache, say)
+    _write_config(plan, sandbox, left_out, {environment.name: sandbox.digest(environment) for environment in here})
     return _run_all(plan, ladder, executor, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
 
 
-def make_plan(options: HarnessOptions) -> Plan:
+def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
     tasks = select_tasks(
@@ -88,13 +93,22 @@ def make_plan(options: HarnessOptions) -> Plan:
         seed=options.seed,
     )
     rungs = _rungs(options)
-    parts = [benchmark.name, options.agent, *(name for name, _ in rungs if name)]
-    name = options.run or "--".join(parts).replace("/", "-").replace(":", "-")
-    return Plan(options=options, benchmark=benchmark, tasks=tasks, rungs=rungs, run=Run(paths.home(), name))
+    run = Run(paths.home(), options.run or "--".join([benchmark.name, options.agent, *_names(rungs)]))
+    return Plan(options=options, argv=tuple(argv), benchmark=benchmark, tasks=tasks, rungs=rungs, run=run)
+
+
+def _names(rungs: Sequence[tuple[str, str]]) -> list[str]:
+    return [file_name(name) for name, _ in rungs if name]
+
+
+def _done(plan: Plan, task: Task) -> bool:
+    return plan.run.has_prediction(task.instance_id)
 
 
 def _rungs(options: HarnessOptions) -> tuple[tuple[str, str], ...]:
     if not getattr(registry.module("agents", options.agent), "ASKS_MODEL", True):
+        if options.model:
+            raise UsageError(f"Agent '{options.agent}' asks no model: leave -m out.")
         return (("", ""),)
     if options.edit_format != "auto":
         registry.module("edits", options.edit_format)
@@ -120,7 +134,7 @@ def _rung(plan: Plan, name: str, edit_format: str) -> Rung:
     context = Context(options=plan.options, benchmark=plan.benchmark, edit_format=edit_format)
     agent = registry.module("agents", plan.options.agent).make(context)
     if not name:
-        return Rung(name="none", model=NoModel(), agent=agent, edit_format="", price=Price(prompt=0.0, completion=0.0))
+        return Rung(name="none", model=NoModel(), agent=agent, edit_format="", price=FREE)
     settings = _settings(plan.options)
     price = models.price_of(name, settings)
     if price is None and plan.options.max_cost is not None:
@@ -134,30 +148,26 @@ def _settings(options: HarnessOptions) -> ModelSettings:
     return ModelSettings(api_base=options.api_base or None, price=price, cache=options.cache)
 
 
-def _skipped(tasks: Sequence[Task], sandbox: Sandbox) -> dict[str, str]:
-    """Tasks whose toolchain is missing or too old here: said before anything is spent."""
-    reasons = {environment: sandbox.unavailable((environment,)) for environment in {task.environment for task in tasks}}
-    return {task.instance_id: reasons[task.environment] for task in tasks if reasons[task.environment]}
-
-
-def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str]) -> None:
+def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], digests: Mapping[str, str]) -> None:
     old = plan.run.config() if plan.run.exists() else {}
-    identity = _identity(plan)
-    _refuse_other_identity(plan.run, old.get("identity", identity), identity)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     selected = sorted({*old.get("selected", ()), *(task.instance_id for task in plan.tasks)})
+    still = {
+        key: why for key, why in old.get("skipped", {}).items() if not any(key == t.instance_id for t in plan.tasks)
+    }
     options = plan.options
     plan.run.write_config(
         {
             "program": "harness.py",
             "run": plan.run.name,
+            "command": shlex.join(["python", "harness.py", *plan.argv]),
             "started": now,
             "first_started": old.get("first_started", now),
-            "identity": identity,
+            "identity": _identity(plan),
             "model_name_or_path": plan.model_name,
             "selected": selected,
-            "skipped": {**{key: why for key, why in old.get("skipped", {}).items() if key in selected}, **skipped},
-            "sandbox": {**sandbox.describe(), "environments": _digests(plan, sandbox, skipped)},
+            "skipped": {**still, **skipped},
+            "sandbox": {**sandbox.describe(), "environments": dict(digests)},
             "limits": {
                 "timeout_seconds": options.timeout_seconds,
                 "test_timeout_seconds": options.test_timeout_seconds,
@@ -170,21 +180,12 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str]) -> N
     )
 
 
-def _digests(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str]) -> dict[str, str]:
-    environments = {task.environment for task in plan.tasks if task.instance_id not in skipped}
-    for environment in environments:
-        sandbox.prepare(environment, say)
-    return {environment.name: sandbox.digest(environment) for environment in environments}
-
-
 def _identity(plan: Plan) -> dict[str, Any]:
     """What may not change between two goes at one run."""
-    options = plan.options
+    options, provenance = plan.options, plan.benchmark.provenance
     return {
-        "benchmark": options.benchmark
-        if options.benchmark == plan.benchmark.name
-        else plan.benchmark.provenance["source"],
-        "benchmark_digest": plan.benchmark.provenance["digest"],
+        "benchmark": provenance["source"],
+        "benchmark_digest": provenance["digest"],
         "agent": options.agent,
         "models": [f"{name}:{edit_format}" if name else "none" for name, edit_format in plan.rungs],
         "tries": plan.tries,
@@ -195,19 +196,28 @@ def _identity(plan: Plan) -> dict[str, Any]:
         "retry_temperature": options.retry_temperature,
         "max_tokens": options.max_tokens,
         "api_base": options.api_base,
-        "prompts": fingerprint([_prompt(edit_format) for _, edit_format in plan.rungs])[:16],
+        "prompts": fingerprint(_prompts(plan))[:16],
     }
 
 
-def _prompt(edit_format: str) -> str:
-    return str(registry.module("edits", edit_format).make().prompt) if edit_format else ""
+def _prompts(plan: Plan) -> list[str]:
+    """Every text of ours that a model may read."""
+    agent = registry.module("agents", plan.options.agent)
+    formats = [registry.module("edits", edit_format).make().prompt for _, edit_format in plan.rungs if edit_format]
+    return [*getattr(agent, "PROMPTS", ()), *formats]
 
 
-def _refuse_other_identity(run: Run, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _refuse_other_identity(plan: Plan) -> None:
+    if not plan.run.exists():
+        return
+    stored, new = plan.run.config(), _identity(plan)
+    if stored.get("program") != "harness.py":
+        raise UsageError(f"Run '{plan.run.name}' holds predictions made elsewhere: name another run with --run.")
+    old = stored.get("identity", {})
     changed = [f"{key}: {old.get(key)} then, {value} now" for key, value in new.items() if old.get(key) != value]
     if changed:
         raise UsageError(
-            f"Run '{run.name}' was started with other settings ({'; '.join(changed)}): "
+            f"Run '{plan.run.name}' was started with other settings ({'; '.join(changed)}): "
             "use them again, or name another run with --run."
         )
 
@@ -284,19 +294,22 @@ def _end(plan: Plan, open_tasks: Mapping[str, str]) -> int:
     return program.NOT_MEASURED
 
 
-def _dry_run(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str]) -> int:
+def _dry_run(plan: Plan, sandbox: Sandbox) -> int:
     from retrial.estimate import most_it_can_cost
 
-    print(f"Run {plan.run.name} would do {len(plan.tasks) - len(skipped)} tasks of {plan.benchmark.name}:")
+    left_out = skipped(plan.tasks, sandbox)
+    left = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
+    print(f"Run {plan.run.name} would do {len(left)} tasks of {plan.benchmark.name}:")
     for task in plan.tasks:
-        state = "skipped: " + skipped[task.instance_id] if task.instance_id in skipped else ""
-        state = state or ("done before" if plan.run.has_prediction(task.instance_id) else "")
+        state = left_out.get(task.instance_id) or ("done before" if _done(plan, task) else "")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
-    for environment in sorted({task.environment for task in plan.tasks}, key=lambda each: each.name):
+    for environment in sorted({task.environment for task in left}, key=lambda each: each.name):
         print(f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}")
-    left = [t for t in plan.tasks if t.instance_id not in skipped and not plan.run.has_prediction(t.instance_id)]
+    costs = {}
     for name, _ in plan.rungs:
-        price = models.price_of(name, _settings(plan.options)) if name else Price(prompt=0.0, completion=0.0)
-        print(f"Model {name or 'none'}: at most {money(most_it_can_cost(plan.options, plan.tries, left, price))}")
-    print("Nothing was asked.")
+        price = models.price_of(name, _settings(plan.options)) if name else FREE
+        costs[name or "none"] = most_it_can_cost(plan.options, plan.tries, left, price)
+        print(f"Model {name or 'none'}: at most {money(costs[name or 'none'])}")
+    known = [cost for cost in costs.values() if cost is not None]
+    print(f"All together: at most {money(sum(known) if len(known) == len(costs) else None)}. Nothing was asked.")
     return program.DONE

@@ -16,7 +16,7 @@ from retrial.errors import UsageError
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
 from retrial.records import bundle_row
-from retrial.sandboxes import Bounded, choose, make_ready
+from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
 from retrial.store import Run, latest_run
@@ -49,14 +49,16 @@ def main(argv: Sequence[str]) -> int:
     executor: Executor = registry.module("executors", options.executor).make(Context(options=options, workers=workers))
     trial = make_trial(options, rest)
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
-    environments = {by_id[submission.instance_id].environment for submission in trial.submissions}
-    sandbox = choose(options.sandbox, environments, Context(options=options), say)
-    skipped = _skipped(trial, by_id, sandbox)
-    jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in skipped]
+    tasks = [by_id[submission.instance_id] for submission in trial.submissions]
+    sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
+    left_out = {**trial.skipped, **skipped(tasks, sandbox)}
+    jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in left_out]
     make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
+    if not trial.run.exists():
+        _write_config(trial)
     _write_bundle(trial)
     scored = _score_all(options, trial, executor, Bounded(sandbox, workers), jobs)
-    report = _report(trial, scored, sandbox, skipped)
+    report = _report(trial, scored, sandbox, left_out)
     content = results(report)
     trial.run.write_results(content)
     print(render(report, content))
@@ -73,8 +75,9 @@ def make_trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
             raise UsageError("--gold and --null stand alone: they need no predictions, and exclude each other.")
         return _from_answers(options)
     run = _run_named(rest[0]) if rest else Run(paths.home(), latest_run(paths.home()))
-    trial = _from_run(options, run) if run is not None else _from_file(options, Path(rest[0]))
-    return _only(options, trial)
+    if options.task or options.filter_category:
+        raise UsageError("--task and --filter-category go with --gold and --null; a run is scored whole.")
+    return _from_run(options, run) if run is not None else _from_file(options, Path(rest[0]))
 
 
 def _run_named(text: str) -> Run | None:
@@ -98,6 +101,8 @@ def _from_run(options: ReportOptions, run: Run) -> Trial:
     stored = run.config()
     identity = stored.get("identity", {})
     benchmark = _open(options, str(identity.get("benchmark", "")))
+    if identity.get("benchmark_digest") not in (None, benchmark.provenance["digest"]):
+        say(f"note: {benchmark.name} has changed since run '{run.name}' was started; it is scored as it is now")
     if stored.get("program") != "harness.py":
         return _from_bundle(run, benchmark, stored)
     records = {str(record["instance_id"]): record for record in run.predictions()}
@@ -145,15 +150,13 @@ def _from_file(options: ReportOptions, path: Path) -> Trial:
     stem = "".join(letter if letter.isalnum() or letter in "_.-" else "-" for letter in path.stem)
     run = Run(paths.home(), f"{stem.lstrip('.-_') or 'file'}-{digest[:8]}")
     source = {"file": path.name, "sha256": digest}
-    trial = Trial(
+    return Trial(
         run=run,
         benchmark=benchmark,
         submissions=tuple(imported.submissions.values()),
         source=source,
         problems=len(imported.problems),
     )
-    _write_config(trial, options.benchmark)
-    return trial
 
 
 def _from_answers(options: ReportOptions) -> Trial:
@@ -166,32 +169,24 @@ def _from_answers(options: ReportOptions) -> Trial:
         patch = benchmark.answer(task.instance_id).patch if options.gold else ""
         found.append(Submission(instance_id=task.instance_id, model_name_or_path=kind, patch=patch))
     run = Run(paths.home(), f"{kind}--{benchmark.name}")
-    trial = Trial(run=run, benchmark=benchmark, submissions=tuple(found), source={"kind": kind}, untouched=options.null)
-    _write_config(trial, options.benchmark or "demo")
-    return trial
+    source = {"kind": kind}
+    return Trial(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
 
 
-def _write_config(trial: Trial, benchmark: str) -> None:
+def _write_config(trial: Trial) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    source = benchmark if benchmark == trial.benchmark.name else trial.benchmark.provenance["source"]
+    provenance = trial.benchmark.provenance
     trial.run.write_config(
         {
             "program": "report.py",
             "run": trial.run.name,
             "started": now,
-            "identity": {"benchmark": source, "benchmark_digest": trial.benchmark.provenance["digest"]},
+            "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
             "source": dict(trial.source),
             "untouched": trial.untouched,
             "versions": {"retrial": __version__},
         }
     )
-
-
-def _only(options: ReportOptions, trial: Trial) -> Trial:
-    """A part of a run can be looked at, but its results stay those of the whole run."""
-    if options.task or options.filter_category:
-        raise UsageError("--task and --filter-category go with --gold and --null; a run is scored whole.")
-    return trial
 
 
 def _open(options: ReportOptions, default: str) -> Benchmark:
@@ -207,13 +202,6 @@ def _submission(row: Mapping[str, str]) -> Submission:
 def _why_open(run: Run, instance_id: str) -> str:
     reasons = [line["reason"] for line in run.journal(instance_id).lines() if line.get("event") == "not_measured"]
     return str(reasons[-1]) if reasons else "phase 1 has not finished it: run the same harness.py command again"
-
-
-def _skipped(trial: Trial, by_id: Mapping[str, Task], sandbox: Sandbox) -> dict[str, str]:
-    environments = {by_id[each.instance_id].environment for each in trial.submissions}
-    reasons = {environment: sandbox.unavailable((environment,)) for environment in environments}
-    here = {each.instance_id: reasons[by_id[each.instance_id].environment] for each in trial.submissions}
-    return {**trial.skipped, **{instance_id: why for instance_id, why in here.items() if why}}
 
 
 def _write_bundle(trial: Trial) -> None:
@@ -265,6 +253,9 @@ def _report(trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped:
         not_predicted=trial.not_predicted,
         skipped=skipped,
         records=trial.records,
+        spent=trial.run.spent(),
+        started=str(trial.run.config().get("started", "")),
+        command=str(trial.run.config().get("command", "")),
         provenance={
             **trial.source,
             "benchmark": dict(trial.benchmark.provenance),

@@ -255,7 +255,7 @@ class Context:
     """What parts are made from: the options, and what was made before."""
 
     options: Any
-    """The resolved `config.Options`."""
+    """The program's options (`config.HarnessOptions`, `config.ReportOptions`); for models a `models.ModelSettings`."""
     benchmark: Any = None
     name: str = ""
     """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""

@@ -20,6 +20,7 @@ class Reference:
     """What the reference solution showed here."""
 
     verdict: Verdict
+    cached: bool
 
     @property
     def expected(self) -> Mapping[str, Status] | None:
@@ -32,19 +33,23 @@ class Reference:
         return "" if self.verdict.resolved else f"its reference fails here: {self.verdict.reason}"
 
 
-def reference(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference:
-    """Runs the reference once for each environment.
+def reference(
+    task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False
+) -> Reference:
+    """Runs the reference once for each environment. One that fails is run again the next time: it may have been load.
 
     Raises: EnvironmentMissing when its test command is not there, so that no patch can be blamed for it.
     """
     name = cache.key(task, answer.patch, answer.check, sandbox)
-    verdict = verdicts.get(name)
-    if verdict is None:
-        verdict = run_check(task, answer.patch, answer.check, sandbox)
-        if verdict.exit_code == NOT_FOUND and not verdict.tests:
-            raise EnvironmentMissing(
-                f"The environment '{task.environment.name}' lacks a tool that {task.language} needs: "
-                f"{verdict.output.strip()[:200]} (in Docker: build the target '{task.environment.image}' again)."
-            )
+    found = None if fresh else verdicts.get(name)
+    if found is not None:
+        return Reference(verdict=found, cached=True)
+    verdict = run_check(task, answer.patch, answer.check, sandbox)
+    if verdict.exit_code == NOT_FOUND and not verdict.tests:
+        raise EnvironmentMissing(
+            f"The environment '{task.environment.name}' lacks a tool that {task.language} needs: "
+            f"{verdict.output.strip()[:200]} (in Docker: build the target '{task.environment.image}' again)."
+        )
+    if verdict.resolved:
         verdicts.put(name, verdict)
-    return Reference(verdict=verdict)
+    return Reference(verdict=verdict, cached=False)

@@ -22,7 +22,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 def module(kind: str, name: str) -> ModuleType:
     """The module of one part."""
-    one = "sandbox" if kind == "sandboxes" else kind.removesuffix("s")
+    one = {"sandboxes": "sandbox", "edits": "edit format"}.get(kind, kind.removesuffix("s"))
     if name not in names(kind):
         raise UsageError(f"Unknown {one} '{name}'; {_hint(name, names(kind))}.")
     try:

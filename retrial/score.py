@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from retrial import cache
 from retrial.checks import check_selection, select
-from retrial.errors import EnvironmentMissing, NotMeasured, PatchError, TreeError
+from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
+from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
-from retrial.references import reference
+from retrial.references import Reference, reference
 from retrial.submissions import Submission
-from retrial.types import Outcome, Task, Verdict
+from retrial.types import Answer, Outcome, Task, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +41,31 @@ class Scorer:
 
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
+        selection = select(task, submission.patch)
+        if isinstance(selection, Verdict):
+            return Scored(submission=submission, task=task, verdict=selection)
         answer = self.benchmark.answer(task.instance_id)
         answer = replace(answer, check=replace(answer.check, timeout=self.timeout))
-        try:
-            selection = select(task, submission.patch)
-        except PatchError as error:
-            verdict = Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
-            return Scored(submission=submission, task=task, verdict=verdict)
         if not selection.patch and not self.untouched:
             verdict = check_selection(task, selection, answer.check, self.sandbox)
             return Scored(submission=submission, task=task, verdict=verdict)
-        known = reference(task, answer, self.sandbox, self.verdicts)
+        known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        verdict, cached = self._verdict(task, selection, answer, known)
+        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=cached)
+
+    def _verdict(self, task: Task, selection: Selection, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
+        if selection.patch == answer.patch and known.expected is not None:
+            # The reference itself: its run is this run.
+            return replace(known.verdict, proof="report", dropped=selection.dropped), known.cached
         check = replace(answer.check, expected=known.expected)
         name = cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
-        verdict = found or check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
-        # The same patch may have dropped other paths on its way to being the same patch.
-        verdict = replace(verdict, dropped=selection.dropped)
-        self.verdicts.put(name, verdict)
-        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=found is not None)
+        if found is None:
+            verdict = check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
+            self.verdicts.put(name, verdict)
+            return verdict, False
+        # Another patch may have dropped other paths on its way to being the same patch.
+        return replace(found, dropped=selection.dropped), True
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:

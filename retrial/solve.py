@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 from retrial.chat import Budget, MeteredChat, Sampling
 from retrial.checks import check_selection, select
-from retrial.errors import BudgetSpent, NotMeasured, PatchError
+from retrial.errors import BudgetSpent, NotMeasured, OutOfTime, PatchError
 from retrial.patches import Selection
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Sandbox, Workspace
+from retrial.records import attempt_record
 from retrial.store import Journal
-from retrial.types import Attempt, Check, Outcome, Prediction, Task, Verdict
+from retrial.types import Attempt, Check, Effort, Prediction, Task, Verdict
 from retrial.workspace import open_workspace
 
 
@@ -70,10 +71,9 @@ class VisibleCheck:
         return self._known[patch]
 
     def _ask(self, patch: str) -> tuple[Selection, Verdict]:
-        try:
-            selection = select(self._task, patch)
-        except PatchError as error:
-            return Selection(patch="", dropped=()), Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+        selection = select(self._task, patch)
+        if isinstance(selection, Verdict):
+            return Selection(patch="", dropped=()), selection
         return selection, check_selection(self._task, selection, self._check, self._sandbox)
 
 
@@ -94,7 +94,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
         )
         attempt, fatal = _attempt(task, rung.agent, chat, check, blank)
         attempts.append(attempt)
-        journal.append("attempt_ended", attempt=number, result=attempt)
+        journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
         if attempt.plausible or fatal:
             break
     return Prediction(
@@ -126,7 +126,11 @@ def _go(
     def visible() -> Verdict:
         return check(workspace.diff())[1]
 
-    effort = agent.solve(task, workspace, chat, visible)
+    try:
+        effort = agent.solve(task, workspace, chat, visible)
+    except (OutOfTime, PatchError) as error:
+        # The agent's own end: what it has by then counts.
+        effort = Effort(edit_outcome=False, notes=(str(error),))
     # We read the patch and run the check ourselves: what the agent says of its success is only counted.
     patch = workspace.diff()
     selection, verdict = check(patch)

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from retrial.errors import UsageError
+from retrial.types import Usage
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
+
+
+def file_name(text: str) -> str:
+    """Any text as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9_.+@-]", "-", text)[:120]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -160,10 +166,18 @@ class Run:
     def write_results(self, results: Mapping[str, object]) -> None:
         write_atomically(self.results_path, to_json(results))
 
-    def write_log(self, instance_id: str, model: str, text: str) -> Path:
-        path = self.logs / f"{_safe(instance_id)}.{_safe(model.replace('/', '-'))}.eval.log"
+    def write_log(self, instance_id: str, model: str, text: str) -> None:
+        path = self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
         write_atomically(path, text.encode("utf-8", "replace"))
-        return path
+
+    def spent(self) -> Usage:
+        """All that was ever paid for in this run, in attempts that count and in those that do not."""
+        total = Usage()
+        for path in sorted((self.folder / "journal").glob("*.jsonl")):
+            for line in Journal(path).lines():
+                if line.get("event") == "reply":
+                    total += Usage(**line["reply"]["usage"])
+        return total
 
 
 def latest_run(home: Path) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from retrial import patches
 from retrial.errors import PatchError, UsageError
-from retrial.store import SAFE
 
 SHOWN = 20
 """Problems listed at most."""
@@ -116,8 +115,8 @@ def _submission(row: Any, known: Collection[str], where: str, problems: list[str
         found.append(f"{where} lacks instance_id.")
     elif instance_id not in known:
         found.append(f"{where} names '{instance_id[:80]}', which is not in the benchmark.")
-    if not isinstance(model, str) or not SAFE.fullmatch(model.replace("/", "-")):
-        found.append(f"{where} needs a model_name_or_path that can be part of a file's name.")
+    if not isinstance(model, str) or not model.strip():
+        found.append(f"{where} lacks model_name_or_path.")
     if "model_patch" not in row:
         found.append(f'{where} lacks model_patch (null or "" for none).')
     elif not isinstance(row["model_patch"], str | None):

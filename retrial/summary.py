@@ -10,7 +10,7 @@ from typing import Any
 from retrial import aider_record
 from retrial.score import Scored
 from retrial.stats import wilson
-from retrial.types import Outcome, Status
+from retrial.types import Outcome, Status, Usage
 
 SCHEMA = 1
 SHOWN_CHARACTERS = 1000
@@ -30,6 +30,11 @@ class Report:
     skipped: Mapping[str, str] = field(default_factory=dict)
     records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Prediction records of phase 1, by id; empty for files made elsewhere."""
+    spent: Usage = field(default_factory=Usage)
+    """Of all calls ever made in this run, finished or not."""
+    started: str = ""
+    command: str = ""
+    """How phase 1 was called."""
     provenance: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -76,8 +81,9 @@ def results(report: Report) -> dict[str, object]:
         "by_language": _by(report, lambda row: row.task.language),
         "by_model": _by_model(report),
         "by_format": _by(report, lambda row: str(_record(report, row).get("edit_format") or "unknown")),
+        "spent": report.spent,
         "provenance": dict(report.provenance),
-        "aider": aider_record.build(report.run, list(report.records.values()), _resolved_ids(report)),
+        "aider": _aider(report),
         "instances": [_instance(report, row) for row in report.scored],
     }
 
@@ -170,6 +176,12 @@ def _model_row(rows: list[tuple[str, Mapping[str, Any], bool]], resolved: set[st
         "cost": None if None in costs else round(sum(costs), 6),
         "model_seconds": round(sum(attempt["model_seconds"] for attempt in attempts), 2),
     }
+
+
+def _aider(report: Report) -> dict[str, object]:
+    refuted = {row.task.instance_id for row in report.measured if not row.verdict.resolved}
+    records = list(report.records.values())
+    return aider_record.build(report.run, records, refuted, command=report.command, date=report.started[:10])
 
 
 def _resolved_ids(report: Report) -> set[str]:

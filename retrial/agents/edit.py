@@ -40,6 +40,9 @@ Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
 ELSEWHERE = "Only these files may be edited: {files}. Your reply edits {path}."
 
+PROMPTS = (TASK, READ_ONLY, FAILED, LINT, UNCHANGED, ELSEWHERE)
+"""Part of a run's identity."""
+
 # What a model writes instead of code: a comment with an ellipsis.
 LAZY = re.compile(r"^[+ ]?\s*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 

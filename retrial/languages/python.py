@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial import scratch
+from retrial.errors import TreeError
 from retrial.languages import _python_toolchain
 from retrial.protocols import Toolchain
 from retrial.types import Environment
@@ -52,7 +53,9 @@ class Python:
         )
 
     def reference(self, solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        return dict(zip(solution, example.values(), strict=False))
+        if len(solution) != len(example):
+            raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
+        return dict(zip(solution, example.values(), strict=True))
 
     def lint(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
         changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from retrial import registry
 from retrial.errors import UsageError
 from retrial.protocols import Context, Sandbox
-from retrial.types import Environment, Execution, Job
+from retrial.types import Environment, Execution, Job, Task
 
 PREFERRED = ("docker", "bwrap")
 
@@ -65,10 +65,19 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
         sandbox = registry.module("sandboxes", part).make(context)
         why_not = sandbox.unavailable(wanted)
         if not why_not:
-            say(f"Sandbox: {part}" + (f" (not {reasons[0]})" if reasons else ""))
+            say(f"Sandbox: {part} ({'not ' + reasons[0].rstrip('.') if reasons else 'preferred, and it answers'})")
             return sandbox
         reasons.append(f"{part}: {why_not}")
     raise UsageError(f"No sandbox can be used here ({'; '.join(reasons)}): {HELP}.")
+
+
+def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
+    """Tasks whose toolchain is missing or too old here, with the reason."""
+    wanted = tuple(tasks)
+    reasons = {
+        environment: sandbox.unavailable((environment,)) for environment in {task.environment for task in wanted}
+    }
+    return {task.instance_id: reasons[task.environment] for task in wanted if reasons[task.environment]}
 
 
 def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> None:

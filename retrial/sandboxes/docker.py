@@ -45,7 +45,7 @@ class Docker:
                 reasons = [reason for one in environments if (reason := _images.out_of_reach(client, one))]
         except SandboxError:
             where = os.environ.get("DOCKER_HOST", "its usual socket")
-            return f"no Docker engine answers at {where}; start one, or ask for --sandbox bwrap."
+            return f"no Docker engine answers at {where}."
         return reasons[0] if reasons else ""
 
     def state(self, environment: Environment) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,32 +12,36 @@ from retrial import registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
+from retrial.errors import OutOfTime
 from retrial.phase1 import NoModel
 from retrial.prices import Price
-from retrial.protocols import Context, Model, Sandbox
+from retrial.protocols import Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, VisibleCheck, solve
 from retrial.store import Journal
-from retrial.types import Prediction, Reply, Request
+from retrial.types import Effort, Prediction, Reply, Request, Task, Verdict
+from tests.conftest import PROJECT
 from tests.exercises import RIGHT, reply, write_exercise
 
 pytestmark = pytest.mark.real
 
 
 class Parrot:
-    """Always gives the right file; a model is any object that answers."""
+    """Always says the same; a model is any object that answers."""
 
     name = "parrot"
 
+    def __init__(self, said: str) -> None:
+        self._said = said
+
     def complete(self, request: Request) -> Reply:
-        return Reply(text=reply(RIGHT))
+        return Reply(text=self._said)
 
 
-def predict(name: str, folder: Path, sandbox: Sandbox) -> Prediction:
+def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = reply(RIGHT)) -> Prediction:
     benchmark = Exercism(write_exercise(folder / "bench"), "here", 1)
     (task,) = benchmark.tasks()
-    module = registry.module("agents", name)
     context = Context(options=HarnessOptions(), benchmark=benchmark, edit_format="whole")
-    model: Model = Parrot() if getattr(module, "ASKS_MODEL", True) else NoModel()
+    model: Model = Parrot(said) if getattr(module, "ASKS_MODEL", True) else NoModel()
     rung = Rung(
         name="parrot",
         model=model,
@@ -52,14 +58,42 @@ def predict(name: str, folder: Path, sandbox: Sandbox) -> Prediction:
 
 @pytest.mark.parametrize("name", registry.names("agents"))
 def test_it_leaves_a_patch_or_none_and_never_raises(name: str, tmp_path: Path, bwrap: Sandbox) -> None:
-    prediction = predict(name, tmp_path, bwrap)
+    prediction = predict(registry.module("agents", name), tmp_path, bwrap)
     assert prediction.not_measured == ""
     assert len(prediction.attempts) == 1
-    assert prediction.chosen.plausible == (name != "null")
+    assert prediction.chosen.verdict is not None
+
+
+@pytest.mark.parametrize(("name", "plausible"), [("edit", True), ("gold", True), ("null", False)])
+def test_the_built_in_ones_do_what_they_are_for(name: str, plausible: bool, tmp_path: Path, bwrap: Sandbox) -> None:
+    assert predict(registry.module("agents", name), tmp_path, bwrap).chosen.plausible is plausible
+
+
+def test_the_agent_in_the_guide_works(tmp_path: Path, bwrap: Sandbox) -> None:
+    guide = (PROJECT / "docs" / "adding-a-part.md").read_text(encoding="utf-8")
+    part = ModuleType("guide")
+    exec(guide.partition("```python\n")[2].partition("```")[0], part.__dict__)
+    assert predict(part, tmp_path, bwrap, said=RIGHT).chosen.plausible
+
+
+class Late:
+    """Runs out of time after it has edited."""
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        workspace.write(task.editable[0], RIGHT.encode())
+        raise OutOfTime("too late")
+
+
+def test_what_an_agent_has_when_its_time_is_over_counts(tmp_path: Path, bwrap: Sandbox) -> None:
+    part = ModuleType("late")
+    part.__dict__["make"] = lambda context: Late()
+    chosen = predict(part, tmp_path, bwrap).chosen
+    assert "return a + b" in chosen.counted
+    assert (chosen.test_outcome, chosen.edit_outcome, chosen.error) == (True, False, "")
 
 
 @pytest.mark.parametrize("name", registry.names("agents"))
 def test_its_attempt_is_the_same_twice(name: str, tmp_path: Path, bwrap: Sandbox) -> None:
-    first = predict(name, tmp_path / "1", bwrap)
-    second = predict(name, tmp_path / "2", bwrap)
+    first = predict(registry.module("agents", name), tmp_path / "1", bwrap)
+    second = predict(registry.module("agents", name), tmp_path / "2", bwrap)
     assert first.chosen.patch == second.chosen.patch

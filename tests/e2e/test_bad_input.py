@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
         (("-b", "nowhere"), "Unknown benchmark 'nowhere'"),
         (("-b", "no/such/folder"), "Unknown benchmark"),
         (("-a", "nobody"), "Unknown agent 'nobody'"),
+        (("-a", "gold", "-m", "gpt-5"), "asks no model"),
         (("--edit-format", "hole"), "did you mean 'whole'"),
         (("--filter-category", "cobol"), "languages: python"),
         (("-m", "replay/nowhere.jsonl"), "nowhere.jsonl"),
@@ -65,6 +66,7 @@ def test_a_missing_key_is_said_before_anything_is_spent(run: Run, home: Path, mo
         (("nowhere.jsonl", "-b", "demo"), "nowhere.jsonl"),
         (("--gold", "--null"), "exclude each other"),
         (("--gold", "-t", "nothing"), "There is no task 'nothing'"),
+        (("--gold", "--sandbox", "chroot"), "Unknown sandbox 'chroot'"),
         (("a", "b"), "One run or file at a time"),
     ],
 )
@@ -119,7 +121,7 @@ def test_keep_going_scores_the_good_lines_and_ends_with_one(run: Run, home: Path
     assert sorted(child.name for child in folder.parent.iterdir() if child.name.startswith("preds")) == ["preds.jsonl"]
 
 
-def test_help_and_dry_run_need_nothing(run: Run, home: Path) -> None:
+def test_help_needs_nothing(run: Run, home: Path) -> None:
     for script in ("harness.py", "report.py"):
         done = run(script, "--help")
         assert done.returncode == 0

@@ -197,6 +197,50 @@ def test_a_scored_patch_is_not_run_twice_and_a_changed_one_always_is(
     assert cached() == [False]
 
 
+@pytest.mark.parametrize("name", ["edit--ollama/qwen:7b", "my model/é"])
+def test_any_model_name_can_be_scored(run: Run, home: Path, folder: Path, name: str) -> None:
+    replies = write_replies(folder.parent / "qwen:7b.jsonl", reply(RIGHT))
+    flags = ("-m", f"replay/{replies}", "--name", name, "--run", "named", "--sandbox", "bwrap")
+    assert run("harness.py", "-b", folder, *flags).returncode == 0
+    done = run("report.py", "named", "--sandbox", "bwrap")
+    assert done.returncode == 0, done.stderr
+    (row,) = (home / "predictions/named/all_preds.jsonl").read_text().splitlines()
+    assert json.loads(row)["model_name_or_path"] == name
+
+
+def test_a_model_name_with_a_colon_makes_a_run_name(run: Run, home: Path, folder: Path) -> None:
+    replies = write_replies(folder.parent / "qwen:7b.jsonl", reply(RIGHT))
+    assert run("harness.py", "-b", folder, "-m", f"replay/{replies}", "--sandbox", "bwrap").returncode == 0
+    assert run("report.py", "--sandbox", "bwrap").returncode == 0
+
+
+def test_a_benchmark_that_changed_between_the_phases_is_said(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, reply(RIGHT), MALFORMED)
+    tests = folder / "python/exercises/practice/sum-up/sum_up_test.py"
+    tests.write_text(tests.read_text() + "\n\ndef test_more():\n    assert add(2, 2) == 4\n")
+    done = run("report.py", "ladder", "--sandbox", "bwrap")
+    assert done.returncode == 0, done.stderr
+    assert "has changed since" in done.stderr
+
+
+def test_what_was_paid_for_and_not_measured_is_in_the_results(run: Run, home: Path, folder: Path) -> None:
+    paid = {"text": reply(WRONG), "prompt_tokens": 10, "completion_tokens": 5, "cost": 0.5}
+    assert ladder(run, folder, paid, CRASH, tries=1).returncode == 1
+    run("report.py", "ladder", "--sandbox", "bwrap")
+    content = json.loads((home / "predictions/ladder/results.json").read_text())
+    assert (content["spent"]["calls"], content["spent"]["cost"]) == (1, 0.5)
+
+
+def test_the_reference_is_run_once_and_fresh_runs_it_again(run: Run, home: Path, folder: Path) -> None:
+    def cached(*flags: str) -> bool:
+        assert run("report.py", "--gold", "-b", folder, "--sandbox", "bwrap", *flags).returncode == 0
+        (row,) = json.loads((home / "predictions/gold--bench/results.json").read_text())["instances"]
+        return bool(row["cached"])
+
+    assert [cached(), cached(), cached("--fresh"), cached()] == [False, True, False, True]
+    assert len(list((home.parent / "cache" / "verdicts").rglob("*.json"))) == 1
+
+
 def _row(module: str, content: str) -> str:
     from retrial.patches import diff
     from tests.exercises import STUB
