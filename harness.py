@@ -5,6 +5,5 @@ import sys
 
 if __name__ == "__main__":
     from retrial import program
-    from retrial.phase1 import main
 
-    sys.exit(program.run("harness.py", main))
+    sys.exit(program.run("harness.py", "retrial.phase1"))

@@ -5,6 +5,5 @@ import sys
 
 if __name__ == "__main__":
     from retrial import program
-    from retrial.phase2 import main
 
-    sys.exit(program.run("report.py", main))
+    sys.exit(program.run("report.py", "retrial.phase2"))

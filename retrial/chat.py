@@ -20,9 +20,9 @@ CHARACTERS_PER_TOKEN = 2
 class Budget:
     """Money is reserved before a call, so that parallel workers cannot pass the limit together."""
 
-    def __init__(self, limit: float | None) -> None:
+    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
         self._limit = limit
-        self._spent = 0.0
+        self._spent = spent
         self._reserved = 0.0
         self._unknown = False
         self._lock = threading.Lock()

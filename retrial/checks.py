@@ -44,10 +44,13 @@ def check_selection(
         patched = patches.patched(base, selection.patch)
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
+    job = _job(task, patched, check)
+    if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
+        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason="the patched files are larger than a job's disk")
     with ThreadPoolExecutor(1) as pool:
         # Lint reads while the tests run.
         lint = pool.submit(_lint, task, base, patched.files) if check.lint else None
-        execution = sandbox.run(_job(task, patched, check))
+        execution = sandbox.run(job)
         errors = lint.result() if lint else ()
     return replace(judge(check, execution), lint=errors, dropped=selection.dropped)
 

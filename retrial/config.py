@@ -22,6 +22,10 @@ def option(default: Any, text: str, *, short: str = "", minimum: float | None = 
     return field(default=default, metadata=metadata)
 
 
+LARGEST = 1_000_000
+"""Of any number: eleven days in seconds; clocks and counters overflow beyond."""
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
@@ -172,7 +176,7 @@ def _value(item: dataclasses.Field[Any], value: Any) -> Any:
     kind = _type_name(item)
     if kind.startswith("tuple"):
         values = value if isinstance(value, list) else [value]
-        return tuple(str(each) for each in values)
+        return tuple(str(each) for each in values if each is not None)
     if kind == "bool":
         if not isinstance(value, bool):
             raise UsageError(f"{name} must be true or false, not '{value}'.")
@@ -194,6 +198,8 @@ def _number(item: dataclasses.Field[Any], name: str, kind: str, value: Any) -> A
     minimum = item.metadata["minimum"]
     if minimum is not None and not number >= minimum:
         raise UsageError(f"{name} must be at least {minimum:g}, not {number:g}.")
+    if not number <= LARGEST:
+        raise UsageError(f"{name} must be at most {LARGEST:g}, not {number:g}.")
     return number
 
 

@@ -7,7 +7,9 @@ import re
 from retrial.errors import PatchError
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
-_BLOCK = re.compile(r"(?:literal|delta) \d+")
+_BLOCK = re.compile(r"(?:literal|delta) (\d{1,12})")
+MAX_BINARY_BYTES = 10_000_000
+"""Of one file: a few hundred kilobytes of patch can unfold into gigabytes."""
 _BASE85 = re.compile(r"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{5,}")
 _SIGNATURE = "-- "
 # How far a line of a hunk goes on in the old and in the new file; some tools write empty context lines as empty lines.
@@ -102,7 +104,9 @@ def _count(lines: list[str]) -> tuple[int, int]:
 def read_binary(reader: Reader) -> list[str]:
     """A `GIT binary patch` with its one or two blocks; each ends with an empty line."""
     lines = [reader.take()]
-    while _BLOCK.fullmatch(reader.line):
+    while block := _BLOCK.fullmatch(reader.line):
+        if int(block[1]) > MAX_BINARY_BYTES:
+            raise reader.problem("makes a file larger than 10 MB")
         lines.append(reader.take())
         while _BASE85.fullmatch(reader.line):
             lines.append(reader.take())

@@ -187,6 +187,7 @@ def _identity(plan: Plan) -> dict[str, Any]:
         "benchmark": provenance["source"],
         "benchmark_digest": provenance["digest"],
         "agent": options.agent,
+        "model_name_or_path": plan.model_name,
         "models": [f"{name}:{edit_format}" if name else "none" for name, edit_format in plan.rungs],
         "tries": plan.tries,
         "turns": options.turns,
@@ -242,7 +243,8 @@ def _executor(options: HarnessOptions) -> Executor:
 
 
 def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, todo: Sequence[Task]) -> int:
-    budget = Budget(plan.options.max_cost)
+    # A budget is the run's: what an earlier go spent is spent.
+    budget = Budget(plan.options.max_cost, plan.run.spent().cost or 0.0)
 
     def work(task: Task) -> Prediction:
         check = VisibleCheck(task, _visible(plan, task), sandbox)

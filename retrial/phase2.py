@@ -13,13 +13,14 @@ from retrial import __version__, cache, config, paths, program, registry, submis
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.patches import normalise
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
-from retrial.records import bundle_row
+from retrial.records import without_tests
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
-from retrial.store import Run, latest_run
+from retrial.store import SAFE, Run, latest_run
 from retrial.submissions import Submission
 from retrial.summary import Report, results
 from retrial.table import render
@@ -54,9 +55,8 @@ def main(argv: Sequence[str]) -> int:
     left_out = {**trial.skipped, **skipped(tasks, sandbox)}
     jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in left_out]
     make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
-    if not trial.run.exists():
-        _write_config(trial)
-    _write_bundle(trial)
+    _keep_config(trial)
+    _write_bundle(trial, by_id)
     scored = _score_all(options, trial, executor, Bounded(sandbox, workers), jobs)
     report = _report(trial, scored, sandbox, left_out)
     content = results(report)
@@ -84,6 +84,8 @@ def _run_named(text: str) -> Run | None:
     """A run's name, or any path inside its folder; None for a file from elsewhere."""
     home = paths.home()
     path = Path(text)
+    if SAFE.fullmatch(text) and Run(home, text).exists():
+        return Run(home, text)
     folder = (home / "predictions").resolve()
     if path.exists() and folder in path.resolve().parents:
         return Run(home, path.resolve().relative_to(folder).parts[0])
@@ -91,15 +93,14 @@ def _run_named(text: str) -> Run | None:
         return None
     if "/" in text or path.suffix in (".json", ".jsonl"):
         raise UsageError(f"There is no file {text}.")
-    run = Run(home, text)
-    if not run.exists():
-        raise UsageError(f"There is no run and no file '{text}'.")
-    return run
+    raise UsageError(f"There is no run and no file '{text}'.")
 
 
 def _from_run(options: ReportOptions, run: Run) -> Trial:
     stored = run.config()
-    identity = stored.get("identity", {})
+    identity = stored.get("identity")
+    if not isinstance(identity, dict):
+        raise UsageError(f"{run.config_path} does not say what the run is: its identity is missing.")
     benchmark = _open(options, str(identity.get("benchmark", "")))
     if identity.get("benchmark_digest") not in (None, benchmark.provenance["digest"]):
         say(f"note: {benchmark.name} has changed since run '{run.name}' was started; it is scored as it is now")
@@ -110,12 +111,12 @@ def _from_run(options: ReportOptions, run: Run) -> Trial:
     unknown = sorted(set(records) - known)
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
-    skipped = dict(stored.get("skipped", {}))
+    skipped = {key: why for key, why in stored.get("skipped", {}).items() if key not in records}
     missing = [each for each in stored.get("selected", ()) if each not in records and each not in skipped]
     return Trial(
         run=run,
         benchmark=benchmark,
-        submissions=tuple(_submission(bundle_row(record)) for record in records.values()),
+        submissions=tuple(_submission(record) for record in records.values()),
         records=records,
         not_predicted={instance_id: _why_open(run, instance_id) for instance_id in missing},
         skipped=skipped,
@@ -173,6 +174,15 @@ def _from_answers(options: ReportOptions) -> Trial:
     return Trial(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
 
 
+def _keep_config(trial: Trial) -> None:
+    if not trial.run.exists():
+        _write_config(trial)
+        return
+    stored = trial.run.config().get("identity", {}).get("benchmark")
+    if stored != trial.benchmark.provenance["source"]:
+        say(f"note: run '{trial.run.name}' was about {stored}; it is scored as {trial.benchmark.name} now")
+
+
 def _write_config(trial: Trial) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = trial.benchmark.provenance
@@ -193,9 +203,11 @@ def _open(options: ReportOptions, default: str) -> Benchmark:
     return open_benchmark(Context(options=options, name=options.benchmark or default))
 
 
-def _submission(row: Mapping[str, str]) -> Submission:
+def _submission(record: Mapping[str, Any]) -> Submission:
     return Submission(
-        instance_id=row["instance_id"], model_name_or_path=row["model_name_or_path"], patch=row["model_patch"]
+        instance_id=str(record["instance_id"]),
+        model_name_or_path=str(record["model_name_or_path"]),
+        patch=normalise(str(record["model_patch"] or "")),
     )
 
 
@@ -204,11 +216,18 @@ def _why_open(run: Run, instance_id: str) -> str:
     return str(reasons[-1]) if reasons else "phase 1 has not finished it: run the same harness.py command again"
 
 
-def _write_bundle(trial: Trial) -> None:
-    rows = [
-        {"instance_id": each.instance_id, "model_name_or_path": each.model_name_or_path, "model_patch": each.patch}
-        for each in sorted(trial.submissions, key=lambda each: each.instance_id)
-    ]
+def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
+    """What leaderboards take. A file from elsewhere is kept as it is."""
+    rows = []
+    for each in sorted(trial.submissions, key=lambda each: each.instance_id):
+        patch = without_tests(each.patch, by_id[each.instance_id].editable) if trial.records else each.patch
+        rows.append(
+            {
+                "instance_id": each.instance_id,
+                "model_name_or_path": each.model_name_or_path,
+                "model_patch": patch,
+            }
+        )
     trial.run.write_bundle(rows)
 
 

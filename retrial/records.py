@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from retrial import patches
+from retrial.errors import PatchError
 from retrial.types import Attempt, Prediction
 
 # What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
@@ -83,22 +84,14 @@ def _files(patch: str) -> tuple[list[str], list[str]]:
     return added, edited
 
 
-def bundle_row(record: Mapping[str, object]) -> dict[str, str]:
-    """A line of all_preds.jsonl: exactly what leaderboards take."""
-    return {
-        "instance_id": str(record["instance_id"]),
-        "model_name_or_path": str(record["model_name_or_path"]),
-        "model_patch": without_tests(str(record["model_patch"] or "")),
-    }
-
-
-def without_tests(patch: str) -> str:
-    """The patch without its test paths; empty for none, with LF and a final newline."""
-    text = patches.normalise(patch)
-    if not text:
-        return ""
-    kept = [change.text for change in patches.parse(text) if not _is_test(change)]
-    return "".join(kept)
+def without_tests(patch: str, editable: Collection[str]) -> str:
+    """As leaderboards score it: without test paths (but for files that the task is about), empty for none."""
+    try:
+        changes = patches.parse(patch)
+    except PatchError:
+        # Refused as a whole; whoever scores it will see that for themselves.
+        return patch
+    return "".join(change.text for change in changes if not _is_test(change) or change.new in editable)
 
 
 def _is_test(change: patches.Change) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from retrial import cache
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
-from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, reference
 from retrial.submissions import Submission
@@ -41,19 +40,19 @@ class Scorer:
 
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
-        selection = select(task, submission.patch)
-        if isinstance(selection, Verdict):
-            return Scored(submission=submission, task=task, verdict=selection)
         answer = self.benchmark.answer(task.instance_id)
         answer = replace(answer, check=replace(answer.check, timeout=self.timeout))
-        if not selection.patch and not self.untouched:
-            verdict = check_selection(task, selection, answer.check, self.sandbox)
-            return Scored(submission=submission, task=task, verdict=verdict)
+        # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        verdict, cached = self._verdict(task, selection, answer, known)
+        verdict, cached = self._verdict(task, submission, answer, known)
         return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=cached)
 
-    def _verdict(self, task: Task, selection: Selection, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
+    def _verdict(self, task: Task, submission: Submission, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
+        selection = select(task, submission.patch)
+        if isinstance(selection, Verdict):
+            return selection, False
+        if not selection.patch and not self.untouched:
+            return check_selection(task, selection, answer.check, self.sandbox), False
         if selection.patch == answer.patch and known.expected is not None:
             # The reference itself: its run is this run.
             return replace(known.verdict, proof="report", dropped=selection.dropped), known.cached

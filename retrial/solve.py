@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -43,18 +44,18 @@ class Ladder:
     name: str
     """model_name_or_path."""
 
-    def steps(self) -> Iterator[tuple[int, int, Rung]]:
-        """(attempt, round, rung), in order."""
-        number = 0
+    def steps(self) -> Iterator[tuple[int, Rung, Sampling]]:
+        """(round, rung, how it asks), in order."""
+        asked: Counter[str] = Counter()
         for round_ in range(1, self.tries + 1):
             for rung in self.rungs:
-                number += 1
-                yield number, round_, rung
+                asked[rung.name] += 1
+                yield round_, rung, self._sampling(asked[rung.name])
 
-    def sampling(self, round_: int) -> Sampling:
-        # The same question with the same seed is the same reply: a retry must differ.
-        temperature = self.temperature if round_ == 1 else self.retry_temperature
-        seed = self.seed + round_ - 1
+    def _sampling(self, go: int) -> Sampling:
+        """The same question with the same seed is the same reply: a model's later goes must differ."""
+        temperature = self.temperature if go == 1 else self.retry_temperature
+        seed = self.seed + go - 1
         return Sampling(temperature=temperature, seed=seed, max_tokens=self.max_tokens, seconds=self.seconds)
 
 
@@ -80,8 +81,7 @@ class VisibleCheck:
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:
     """All attempts at one task. Raises only for defects of our own: broken machinery is noted on the attempt."""
     attempts: list[Attempt] = []
-    for number, round_, rung in ladder.steps():
-        sampling = ladder.sampling(round_)
+    for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
         journal.append("attempt_started", attempt=number, model=rung.name, sampling=sampling)
         chat = MeteredChat(rung.model, sampling, journal, budget, rung.price, number)
         blank = Attempt(

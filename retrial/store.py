@@ -19,6 +19,8 @@ from retrial.types import Usage
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
+PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
+
 
 def file_name(text: str) -> str:
     """Any text as part of a file's name."""
@@ -65,7 +67,9 @@ def read_json(path: Path) -> Any:
     """Raises: UsageError naming the file when it is not JSON."""
     try:
         return json.loads(path.read_bytes())
-    except ValueError as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not valid JSON: {error}.") from error
 
 
@@ -89,9 +93,11 @@ class Journal:
         for line in self._path.read_bytes().splitlines():
             # A torn last line is what a killed process leaves.
             try:
-                yield json.loads(line)
+                value = json.loads(line)
             except ValueError:
                 continue
+            if isinstance(value, dict):
+                yield value
 
 
 class Run:
@@ -137,7 +143,12 @@ class Run:
         return self.folder / f"{_safe(instance_id)}.json"
 
     def has_prediction(self, instance_id: str) -> bool:
-        return self.prediction_path(instance_id).is_file()
+        """A whole one: what is torn is done again."""
+        path = self.prediction_path(instance_id)
+        try:
+            return path.is_file() and bool(self._prediction(path))
+        except UsageError:
+            return False
 
     def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
@@ -147,20 +158,24 @@ class Run:
     def predictions(self) -> list[dict[str, Any]]:
         """Every finished task's record, by id."""
         own = {self.config_path.name, self.results_path.name}
-        paths = sorted(path for path in self.folder.glob("*.json") if path.name not in own)
+        paths = sorted(path for path in self.folder.glob("*.json") if path.name not in own and path.is_file())
         return [self._prediction(path) for path in paths]
 
     def _prediction(self, path: Path) -> dict[str, Any]:
         record = read_json(path)
         if not isinstance(record, dict) or record.get("instance_id") != path.stem:
             raise UsageError(f"{path} is not a prediction: its instance_id must be '{path.stem}'.")
+        missing = [name for name in PREDICTION_FIELDS if name not in record]
+        if missing or not record["all_results"]:
+            raise UsageError(f"{path} is not a whole prediction: {(missing or ['all_results'])[0]} is missing.")
         return record
 
     def write_bundle(self, rows: list[dict[str, str]]) -> None:
         import jsonlines
 
         text = io.StringIO()
-        jsonlines.Writer(text).write_all(rows)
+        # In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write.
+        jsonlines.Writer(text, dumps=json.dumps).write_all(rows)
         write_atomically(self.bundle_path, text.getvalue().encode())
 
     def write_results(self, results: Mapping[str, object]) -> None:
@@ -184,8 +199,12 @@ def latest_run(home: Path) -> str:
     """The run of harness.py that was started last."""
     found = []
     for path in (home / "predictions").glob("*/run.json"):
-        config = read_json(path)
-        if config.get("program") == "harness.py":
+        try:
+            config = read_json(path)
+        except UsageError:
+            # Another run's broken file is no reason not to find this one.
+            continue
+        if isinstance(config, dict) and config.get("program") == "harness.py":
             found.append((str(config.get("started", "")), path.parent.name))
     if not found:
         raise UsageError("There is no run yet: start one with 'python harness.py'.")

@@ -41,6 +41,7 @@ def read(path: Path, known: Collection[str]) -> Imported:
         raise UsageError(f"The predictions file {path} cannot be read: {error.strerror}.") from error
     imported = Imported()
     places: dict[str, int] = {}
+    contradicted: set[str] = set()
     for line, row in _rows(path, content, imported):
         where = f"{path}:{line}"
         submission = _submission(row, known, where, imported.problems)
@@ -48,8 +49,11 @@ def read(path: Path, known: Collection[str]) -> Imported:
             continue
         earlier = imported.submissions.setdefault(submission.instance_id, submission)
         first = places.setdefault(submission.instance_id, line)
-        if earlier is not submission:
-            _duplicate(earlier, submission, first, where, imported)
+        if earlier is not submission and not _duplicate(earlier, submission, first, where, imported):
+            contradicted.add(submission.instance_id)
+    for instance_id in contradicted:
+        # Nobody can say which of them was meant.
+        del imported.submissions[instance_id]
     if not imported.submissions and not imported.problems:
         imported.problems.append(f"{path} holds no predictions.")
     return imported
@@ -80,7 +84,7 @@ def _rows(path: Path, content: bytes, imported: Imported) -> Iterator[tuple[int,
             yield number, json.loads(line.decode("utf-8"))
         except UnicodeDecodeError as error:
             imported.problems.append(f"{path}:{number} is not UTF-8 (byte {error.start}).")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             imported.problems.append(f"{path}:{number} is not JSON: {error}.")
     if blank > 1:
         imported.remarks.append(f"{blank - 1} blank lines were passed over")
@@ -92,7 +96,7 @@ def _rows_of_json(path: Path, content: bytes, imported: Imported) -> Iterator[tu
     """One JSON value: a list of predictions, one prediction, or predictions by id. Lines are counted as entries."""
     try:
         value = json.loads(content.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         imported.problems.append(f"{path}:{getattr(error, 'lineno', 1)} is not JSON: {error}.")
         return
     if isinstance(value, dict) and "instance_id" in value:
@@ -134,8 +138,10 @@ def _clean(patch: str | None) -> str:
         return patch or ""
 
 
-def _duplicate(earlier: Submission, later: Submission, first: int, where: str, imported: Imported) -> None:
+def _duplicate(earlier: Submission, later: Submission, first: int, where: str, imported: Imported) -> bool:
+    """False when the two contradict each other."""
     if earlier == later:
         imported.remarks.append(f"{where} repeats line {first}")
-        return
+        return True
     imported.problems.append(f"{where} contradicts line {first}: another prediction for {later.instance_id}.")
+    return False

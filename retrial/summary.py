@@ -180,7 +180,7 @@ def _model_row(rows: list[tuple[str, Mapping[str, Any], bool]], resolved: set[st
 
 def _aider(report: Report) -> dict[str, object]:
     refuted = {row.task.instance_id for row in report.measured if not row.verdict.resolved}
-    records = list(report.records.values())
+    records = [_record(report, row) for row in report.measured if _record(report, row)]
     return aider_record.build(report.run, records, refuted, command=report.command, date=report.started[:10])
 
 

@@ -94,6 +94,11 @@ def test_a_torn_report_is_never_a_pass() -> None:
     assert outcome({"junit.xml": b"<testsuites><testsuite>"}, 0) is Outcome.BUILD_FAILED
 
 
+def test_a_report_in_an_unknown_encoding_is_never_a_pass() -> None:
+    content = b'<?xml version="1.0" encoding="nosuch"?>' + report(A, B)["junit.xml"]
+    assert outcome({"junit.xml": content}, 0) is Outcome.BUILD_FAILED
+
+
 def test_a_report_with_a_document_type_is_not_read() -> None:
     assert outcome({"junit.xml": b"<!DOCTYPE x []>" + report(A, B)["junit.xml"]}, 0) is Outcome.BUILD_FAILED
 

@@ -52,6 +52,12 @@ def test_a_broken_file_is_refused_with_its_name(tmp_path: Path, content: str) ->
     assert str(path) in message or "--turns" in message or "--dry-run" in message
 
 
+def test_a_key_without_a_value_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("task:\nmodel:\n")
+    assert (harness("-c", path).task, harness("-c", path).models) == ((), ("local",))
+
+
 def test_broken_yaml_says_the_line(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("benchmark: demo\nmodel: [a\nturns: 2\n")
@@ -73,6 +79,7 @@ def test_an_unknown_option_names_the_nearest_known_one() -> None:
         (("--turns", "0"), "at least 1"),
         (("--max-cost", "-1"), "at least 0"),
         (("--timeout-seconds", "nan"), "at least 1"),
+        (("--test-timeout-seconds", "inf"), "at most"),
         (("-n", "1.5"), "whole number"),
         (("-n",), "expected one argument"),
     ],

@@ -29,6 +29,35 @@ def test_an_agent_sees_the_stub_and_the_editor_files_and_nothing_else(tmp_path: 
     assert RIGHT not in repr(task)
 
 
+def test_compiled_tests_and_links_are_not_shown(tmp_path: Path) -> None:
+    write_exercise(tmp_path, extra={"__pycache__/sum_up_test.cpython-311.pyc": "x", "old.pyc": "x"})
+    folder = tmp_path / "python/exercises/practice/sum-up"
+    (folder / "hint.py").symlink_to(".meta/example.py")
+    (folder / "linked").symlink_to(".meta")
+    (task,) = open_folder(tmp_path).tasks()
+    assert set(task.tree.files()) == {"sum_up.py"}
+
+
+def test_a_folder_that_is_called_demo_is_not_the_bundled_one(tmp_path: Path) -> None:
+    root = write_exercise(tmp_path / "demo")
+    assert Exercism(root, "demo", 1).provenance["source"] == str(root.resolve())
+
+
+@pytest.mark.parametrize("slug", ["sum_up", "sum up"])
+def test_a_name_that_is_taken_or_cannot_be_one_is_refused(tmp_path: Path, slug: str) -> None:
+    write_exercise(tmp_path)
+    write_exercise(tmp_path, slug)
+    with pytest.raises(UsageError, match="name"):
+        open_folder(tmp_path).tasks()
+
+
+def test_instructions_that_are_not_utf8_are_read_all_the_same(tmp_path: Path) -> None:
+    write_exercise(tmp_path)
+    (tmp_path / "python/exercises/practice/sum-up/.docs/instructions.md").write_bytes(b"caf\xe9")
+    (task,) = open_folder(tmp_path).tasks()
+    assert task.problem_statement == "caf\ufffd"
+
+
 def test_every_test_file_is_put_back_for_a_check_even_one_in_no_list(tmp_path: Path) -> None:
     write_exercise(tmp_path, extra={"test_extra.py": "def test_x():\n    pass\n"})
     benchmark = open_folder(tmp_path)
@@ -59,7 +88,19 @@ def test_the_reference_is_a_patch_of_the_stub(tmp_path: Path) -> None:
     assert answer.patch.startswith("diff --git a/sum_up.py b/sum_up.py\n")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"files": {"solution": ["nowhere.py"]}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"files": []}',
+        '{"files": {"solution": null}}',
+        '{"files": {"solution": [], "test": ["sum_up_test.py"]}}',
+        '{"files": {"solution": ["nowhere.py"]}}',
+        '{"files": {"solution": ["sum_up.py"], "test": ["sum_up_test.py"]}, "test_command": ["pytest"]}',
+    ],
+)
 def test_a_broken_exercise_is_refused_with_its_file(tmp_path: Path, content: str) -> None:
     write_exercise(tmp_path)
     (tmp_path / "python/exercises/practice/sum-up/.meta/config.json").write_text(content)

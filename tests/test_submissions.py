@@ -51,12 +51,14 @@ def test_identical_duplicates_pass_and_different_ones_do_not(tmp_path: Path) -> 
     assert imported(tmp_path, f"{row()}\n{row()}\n").remarks
     found = imported(tmp_path, f"{row()}\n{row(patch='other')}\n")
     assert ":2 contradicts line 1" in found.problems[0]
+    assert not found.submissions
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "{",
+        "[" * 200_000,
         "7",
         json.dumps({"instance_id": "one"}),
         row(instance_id=7),

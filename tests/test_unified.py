@@ -82,6 +82,12 @@ def test_a_removed_line_that_looks_like_a_header_is_a_removed_line() -> None:
     assert after(diff({"q.sql": old}, {"q.sql": new}), {"q.sql": old}) == {"q.sql": new}
 
 
+def test_a_binary_file_that_would_unfold_into_gigabytes_is_refused() -> None:
+    head = "diff --git a/big.py b/big.py\nnew file mode 100644\nindex 000..111\nGIT binary patch\n"
+    with pytest.raises(PatchError, match="larger than 10 MB"):
+        after(f"{head}literal 1150000000\nzcmV~$0|0x8\n\n")
+
+
 def test_a_truncated_patch_is_applied_as_far_as_it_goes() -> None:
     assert after(sample("truncated"))["add.py"] == b"def add(a, b):\n"
 

@@ -19,9 +19,12 @@ from retrial import git, patches, registry
 from retrial.errors import TreeError, UsageError
 from retrial.paths import PROJECT
 from retrial.protocols import Context, Language
+from retrial.store import SAFE
 from retrial.types import Answer, Check, Task, fingerprint
 
 PRACTICE = Path("exercises/practice")
+CONFIG = Path(".meta/config.json")
+CACHES = ("__pycache__", "node_modules")
 DOCS = ("introduction.md", "instructions.md", "instructions.append.md")
 BUNDLED = {"demo": PROJECT / "tasks" / "demo"}
 
@@ -65,7 +68,7 @@ class Exercise:
     @property
     def instructions(self) -> str:
         docs = [self.root / ".docs" / name for name in DOCS]
-        return "\n\n".join(doc.read_text(encoding="utf-8").strip() for doc in docs if doc.is_file())
+        return "\n\n".join(doc.read_text(encoding="utf-8", errors="replace").strip() for doc in docs if doc.is_file())
 
 
 class Exercism:
@@ -82,7 +85,7 @@ class Exercism:
             (task.problem_statement, task.tree.digest, self.visible(task.instance_id).digest) for task in self.tasks()
         ]
         digest = fingerprint(known)[:16]
-        if self.name in BUNDLED:
+        if self.root == BUNDLED.get(self.name):
             return {"source": self.name, "digest": digest}
         return {"source": str(self.root.resolve()), "commit": _commit(self.root), "digest": digest}
 
@@ -114,7 +117,13 @@ class Exercism:
                 f"No exercise in {self.root}: expected <language>/{PRACTICE}/<slug> or {PRACTICE}/<slug>, "
                 f"of a language that has a part: {', '.join(languages)}."
             )
-        return {exercise.instance_id: exercise for exercise in found}
+        by_id = {exercise.instance_id: exercise for exercise in found}
+        for exercise in found:
+            if not SAFE.fullmatch(exercise.instance_id):
+                raise UsageError(f"{exercise.root} cannot be an exercise: its name may hold letters, digits, - and _.")
+            if by_id[exercise.instance_id] is not exercise:
+                raise UsageError(f"{exercise.root} and {by_id[exercise.instance_id].root} are the same task by name.")
+        return by_id
 
 
 def make(context: Context) -> Exercism | None:
@@ -122,7 +131,7 @@ def make(context: Context) -> Exercism | None:
     if context.name in BUNDLED:
         return Exercism(BUNDLED[context.name], context.name, DEMO_TRIES)
     root = Path(context.name).expanduser()
-    if not root.is_dir():
+    if not context.name or not root.is_dir():
         return None
     return Exercism(root, root.resolve().name, EXERCISE_TRIES)
 
@@ -153,11 +162,12 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _exercise(root: Path, language_name: str) -> Exercise:
-    config = _json(root / ".meta" / "config.json")
+    config = _json(root / CONFIG)
     language: Language = registry.module("languages", language_name).make()
     files = {kind: _names(config, kind, root) for kind in ("solution", "test", "editor", "example")}
-    everything = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
-    plain = [path for path in everything if not path.startswith(".") and "/." not in path]
+    if not files["solution"] or not files["test"]:
+        raise UsageError(f"{root / CONFIG} must name at least one solution file and one test file.")
+    plain = [path for path in _files(root) if path not in files["example"]]
     # Test files that no list names are tests all the same: they must not reach an agent, and are put back for a check.
     tests = {*files["test"], *(path for path in plain if _is_test(path, language) and path not in files["solution"])}
     return Exercise(
@@ -167,8 +177,8 @@ def _exercise(root: Path, language_name: str) -> Exercise:
         test=tuple(sorted(tests)),
         editor=tuple(path for path in files["editor"] if path not in tests),
         example=files["example"],
-        shown=tuple(path for path in plain if path not in tests and path not in files["example"]),
-        test_command=str(config.get("test_command", "")),
+        shown=tuple(path for path in plain if path not in tests),
+        test_command=_test_command(config, root),
     )
 
 
@@ -176,12 +186,34 @@ def _is_test(path: str, language: Language) -> bool:
     return any(fnmatchcase(path.rpartition("/")[2], pattern) for pattern in language.tests)
 
 
+def _files(root: Path) -> list[str]:
+    """All that could be shown: no hidden files, no caches (they hold compiled tests), no links (to anything)."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        hidden = any(part.startswith(".") or part in CACHES for part in parts)
+        linked = any((root / Path(*parts[:depth])).is_symlink() for depth in range(1, len(parts) + 1))
+        if path.is_file() and not hidden and not linked and path.suffix != ".pyc":
+            found.append("/".join(parts))
+    return found
+
+
 def _names(config: Mapping[str, Any], kind: str, root: Path) -> tuple[str, ...]:
-    names = tuple(str(name) for name in config.get("files", {}).get(kind, ()))
+    files = config.get("files", {})
+    names = files.get(kind, []) if isinstance(files, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{root / CONFIG} must name its {kind} files as a list.")
     missing = [name for name in names if not (root / name).is_file()]
     if missing:
-        raise UsageError(f"{root / '.meta/config.json'} names a {kind} file that is not there: {missing[0]}.")
-    return names
+        raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {missing[0]}.")
+    return tuple(names)
+
+
+def _test_command(config: Mapping[str, Any], root: Path) -> str:
+    command = config.get("test_command", "")
+    if not isinstance(command, str):
+        raise UsageError(f"{root / CONFIG} must give its test_command as one text.")
+    return command
 
 
 def _task(benchmark: str, exercise: Exercise) -> Task:

@@ -40,7 +40,8 @@ def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
         raise ValueError("it declares a document type")
     try:
         root = fromstring(content)
-    except ParseError as error:
+    except (ParseError, LookupError, RecursionError) as error:
+        # LookupError: an encoding that nobody knows.
         raise ValueError(str(error)) from error
     for case in root.iter("testcase"):
         parts = (case.get("classname") or "", case.get("name") or "")

@@ -107,6 +107,23 @@ def test_a_predictions_file_needs_a_benchmark(run: Run, home: Path, folder: Path
     assert_refused(run, home, "Say it with -b", "report.py", path)
 
 
+@pytest.mark.parametrize("content", ["", "[]", '{"identity": []}', "[" * 100_000])
+def test_a_broken_run_is_refused_by_name_and_hides_no_other(run: Run, home: Path, content: str) -> None:
+    folder = home / "predictions" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(content)
+    assert_refused(run, home, "run.json", "report.py", "broken")
+    assert_refused(run, home, "There is no run yet", "report.py")
+
+
+def test_a_home_that_is_no_folder_is_said(run: Run, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = run("harness.py", "-a", "null", "--sandbox", "bwrap", RETRIAL_HOME=str(file))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.real
 @pytest.mark.usefixtures("bwrap")
 def test_keep_going_scores_the_good_lines_and_ends_with_one(run: Run, home: Path, folder: Path) -> None:

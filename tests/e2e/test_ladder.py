@@ -214,6 +214,60 @@ def test_a_model_name_with_a_colon_makes_a_run_name(run: Run, home: Path, folder
     assert run("report.py", "--sandbox", "bwrap").returncode == 0
 
 
+def test_a_patch_that_is_not_utf8_can_be_scored(run: Run, home: Path, folder: Path) -> None:
+    path = folder / "python/exercises/practice/sum-up/sum_up.py"
+    path.write_bytes(b"# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n\n\ndef add(a, b):\n    pass\n")
+    ladder(run, folder, reply(RIGHT), MALFORMED)
+    done = run("report.py", "ladder", "--sandbox", "bwrap")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_budget_of_a_run_is_not_renewed_by_going_on(run: Run, home: Path, folder: Path) -> None:
+    paid = {"text": reply(WRONG), "cost": 0.5}
+    assert ladder(run, folder, paid, CRASH, tries=1, max_cost=0.4).returncode == 1
+    done = ladder(run, folder, paid, CRASH, tries=1, max_cost=0.4)
+    assert "0.5000 USD spent" in done.stdout
+
+
+def test_the_same_model_twice_is_asked_with_two_seeds(run: Run, home: Path, folder: Path) -> None:
+    model = f"replay/{write_replies(folder.parent / 'm.jsonl', MALFORMED, MALFORMED)}"
+    flags = ("--run", "ladder", "--turns", 1, "--reflections", 0, "--tries", 1, "--sandbox", "bwrap")
+    assert run("harness.py", "-b", folder, "-m", model, "-m", model, *flags).returncode == 0
+    assert [attempt["seed"] for attempt in prediction(home)["all_results"]] == [0, 1]
+
+
+def test_a_torn_prediction_is_done_again(run: Run, home: Path, folder: Path) -> None:
+    ladder(run, folder, reply(RIGHT), MALFORMED)
+    path = home / "predictions/ladder/aider_python_sum_up.json"
+    path.write_text(path.read_text()[:100])
+    assert ladder(run, folder, reply(RIGHT), MALFORMED).returncode == 0
+    assert prediction(home)["plausible"]
+
+
+def test_a_solution_in_a_folder_that_looks_like_tests_is_scored(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = write_exercise(tmp_path / "bench")
+    exercise = folder / "python/exercises/practice/sum-up"
+    (exercise / "testing").mkdir()
+    (exercise / "sum_up.py").rename(exercise / "testing/sum_up.py")
+    tests = exercise / "sum_up_test.py"
+    tests.write_text("import sys\n\nsys.path.insert(0, 'testing')\n" + tests.read_text())
+    config = exercise / ".meta/config.json"
+    config.write_text(config.read_text().replace('"sum_up.py"', '"testing/sum_up.py"'))
+    assert run("harness.py", "-b", folder, "-a", "gold", "--sandbox", "bwrap", "--run", "odd").returncode == 0
+    assert run("report.py", "odd", "--sandbox", "bwrap").returncode == 0
+    assert json.loads((home / "predictions/odd/results.json").read_text())["rate"]["percent"] == 100.0
+    assert "return a + b" in (home / "predictions/odd/all_preds.jsonl").read_text()
+
+
+def test_whether_a_task_is_void_does_not_depend_on_the_patch(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = write_exercise(tmp_path / "bench", example=WRONG)
+    assert run("harness.py", "-b", folder, "-a", "null", "--sandbox", "bwrap", "--run", "void").returncode == 0
+    run("report.py", "void", "--sandbox", "bwrap")
+    content = json.loads((home / "predictions/void/results.json").read_text())
+    assert list(content["void"]) == ["aider_python_sum_up"]
+    assert content["rate_calibrated"]["of"] == 0
+
+
 def test_a_benchmark_that_changed_between_the_phases_is_said(run: Run, home: Path, folder: Path) -> None:
     ladder(run, folder, reply(RIGHT), MALFORMED)
     tests = folder / "python/exercises/practice/sum-up/sum_up_test.py"
