@@ -242,6 +242,7 @@ while not server.busy:
 )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("program", [USE_AND_EXIT, LEAVE_WHILE_IT_WRITES], ids=["after", "while"])
 def test_the_embedded_model_repeats_itself_for_a_seed_and_leaves_quietly(program: str) -> None:
     try:

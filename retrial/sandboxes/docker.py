@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
+from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.errors import DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Ulimit
 from docker.utils import kwargs_from_env
@@ -39,13 +40,15 @@ class Docker:
     name = "docker"
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
+        nobody = f"no Docker engine answers at {os.environ.get('DOCKER_HOST', 'its usual socket')}."
+        if not _listening():
+            return nobody
         try:
             with _engine(PING_SECONDS) as client:
                 client.ping()
                 reasons = [reason for one in environments if (reason := _images.out_of_reach(client, one))]
         except SandboxError:
-            where = os.environ.get("DOCKER_HOST", "its usual socket")
-            return f"no Docker engine answers at {where}."
+            return nobody
         return reasons[0] if reasons else ""
 
     def state(self, environment: Environment) -> str:
@@ -79,6 +82,21 @@ class Docker:
 
 def make(context: Context) -> Docker:
     return Docker()
+
+
+def _listening() -> bool:
+    """Whether anybody is at the engine's socket: the client would leave its own open if there is nobody."""
+    address = os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET
+    kind, _, path = address.partition("://")
+    if not kind.endswith("unix"):
+        return True
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PING_SECONDS)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from retrial.types import Message, Reply, Request
 from tests.conftest import require
 from tests.servers import ChatServer, reply
 
+pytestmark = pytest.mark.real
+
 QUESTION = Request(messages=(Message(role="user", content="Say hello."),), max_tokens=16, timeout=120.0)
 
 

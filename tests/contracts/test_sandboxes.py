@@ -14,11 +14,13 @@ import pytest
 
 from retrial import registry
 from retrial.errors import SandboxError
-from retrial.protocols import Context, Sandbox
+from retrial.protocols import Sandbox
 from retrial.sandboxes import _probe
 from retrial.types import Environment, Execution, Job, Limits
+from tests.conftest import PYTHON, ready
 
-PYTHON = Environment(name="python", image="python", language="python")
+pytestmark = pytest.mark.real
+
 LIMITS = Limits(seconds=60, memory_mb=512, processes=64, disk_mb=64)
 SHORT = replace(LIMITS, seconds=1.0)
 
@@ -36,13 +38,7 @@ if os.fork():
 
 @pytest.fixture(scope="module", params=registry.names("sandboxes"))
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    made: Sandbox = registry.module("sandboxes", request.param).make(Context(options=None))
-    if reason := made.unavailable([PYTHON]):
-        if request.param in os.environ.get("RETRIAL_REQUIRE", "").split(","):
-            pytest.fail(f"{request.param} is required here: {reason}")
-        pytest.skip(reason)
-    made.prepare(PYTHON, lambda line: None)
-    return made
+    return ready(request.param)
 
 
 def run(sandbox: Sandbox, script: str, files: Mapping[str, bytes] | None = None, limits: Limits = LIMITS) -> Execution:

@@ -116,6 +116,8 @@ def test_a_broken_run_is_refused_by_name_and_hides_no_other(run: Run, home: Path
     assert_refused(run, home, "There is no run yet", "report.py")
 
 
+@pytest.mark.real
+@pytest.mark.usefixtures("bwrap")
 def test_a_home_that_is_no_folder_is_said(run: Run, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
