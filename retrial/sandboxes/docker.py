@@ -187,7 +187,7 @@ def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool
     attached: Any = client.attach_socket(container, params=wanted)
     # The client wraps the socket; only the socket itself can be closed in one direction.
     raw: socket.socket = getattr(attached, "_sock", attached)
-    with closing(raw), closing(attached):
+    with closing(raw), closing(attached), _response(attached):
         raw.setblocking(False)
         client.start(container)
         feed = Streams({1: session.stdout, 2: session.stderr}).feed
@@ -195,6 +195,16 @@ def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool
             stdin=raw.fileno(), close_stdin=lambda: _half_close(raw), outputs={raw.fileno(): feed}
         )
         return _stream.converse(session, channel)
+
+
+@contextmanager
+def _response(attached: Any) -> Iterator[None]:
+    """Close the HTTP response that the client has hung onto the socket, while it still can be."""
+    try:
+        yield
+    finally:
+        if response := getattr(attached, "_response", None):
+            response.close()
 
 
 def _half_close(raw: socket.socket) -> None:
