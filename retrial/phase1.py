@@ -6,61 +6,23 @@ import datetime
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from retrial import __version__, config, models, paths, program, registry
-from retrial.benchmarks import open_benchmark
+from retrial import __version__, config, models, program, registry
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
-from retrial.errors import NotMeasured, UsageError
-from retrial.models import ModelSettings
-from retrial.prices import Price, parse_price
+from retrial.errors import NotMeasured
+from retrial.plan import FREE, Plan, identity, make_ladder, make_plan, refuse_other_identity, settings
 from retrial.progress import Progress, say
-from retrial.protocols import Benchmark, Context, Executor, Sandbox
+from retrial.protocols import Context, Executor, Sandbox
 from retrial.records import chat_markdown, prediction_record
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
-from retrial.selection import select_tasks
-from retrial.solve import Ladder, Rung, VisibleCheck, solve
-from retrial.store import Run, file_name
+from retrial.solve import Ladder, VisibleCheck, solve
+from retrial.store import Run
 from retrial.table import money
-from retrial.types import Check, Prediction, Reply, Request, Task, fingerprint
+from retrial.types import Check, Prediction, Task
 
-FREE = Price(prompt=0.0, completion=0.0)
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
-
-
-class NoModel:
-    """For agents that ask nobody."""
-
-    name = "none"
-
-    def complete(self, request: Request) -> Reply:
-        raise AssertionError("this agent asks no model")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Everything that is settled before the first call."""
-
-    options: HarnessOptions
-    argv: tuple[str, ...]
-    benchmark: Benchmark
-    tasks: tuple[Task, ...]
-    rungs: tuple[tuple[str, str], ...]
-    """(model, edit format) in the ladder's order; one with empty names for agents without a model."""
-    run: Run
-
-    @property
-    def tries(self) -> int:
-        """An agent without a model has nothing to try again with."""
-        asks = any(name for name, _ in self.rungs)
-        return (self.options.tries or self.benchmark.default_tries) if asks else 1
-
-    @property
-    def model_name(self) -> str:
-        """model_name_or_path."""
-        return self.options.name or "--".join([self.options.agent, *_names(self.rungs)])
 
 
 def main(argv: Sequence[str]) -> int:
@@ -73,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     sandbox = choose(options.sandbox, environments, Context(options=options), say)
     left_out = skipped(plan.tasks, sandbox)
     here = {task.environment for task in plan.tasks if task.instance_id not in left_out}
-    _refuse_other_identity(plan)
+    refuse_other_identity(plan)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
     _announce(plan, todo, left_out)
     if todo:
@@ -82,70 +44,8 @@ def main(argv: Sequence[str]) -> int:
     return _run_all(plan, ladder, executor, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
 
 
-def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
-    """Raises: UsageError for anything that cannot be."""
-    benchmark = open_benchmark(Context(options=options, name=options.benchmark))
-    tasks = select_tasks(
-        benchmark.tasks(),
-        names=options.task,
-        languages=options.filter_category,
-        sample_size=options.sample_size,
-        seed=options.seed,
-    )
-    rungs = _rungs(options)
-    run = Run(paths.home(), options.run or "--".join([benchmark.name, options.agent, *_names(rungs)]))
-    return Plan(options=options, argv=tuple(argv), benchmark=benchmark, tasks=tasks, rungs=rungs, run=run)
-
-
-def _names(rungs: Sequence[tuple[str, str]]) -> list[str]:
-    return [file_name(name) for name, _ in rungs if name]
-
-
 def _done(plan: Plan, task: Task) -> bool:
     return plan.run.has_prediction(task.instance_id)
-
-
-def _rungs(options: HarnessOptions) -> tuple[tuple[str, str], ...]:
-    if not getattr(registry.module("agents", options.agent), "ASKS_MODEL", True):
-        if options.model:
-            raise UsageError(f"Agent '{options.agent}' asks no model: leave -m out.")
-        return (("", ""),)
-    if options.edit_format != "auto":
-        registry.module("edits", options.edit_format)
-    return tuple(models.split(text, options.edit_format) for text in options.models)
-
-
-def make_ladder(plan: Plan) -> Ladder:
-    """Raises: UsageError when a model cannot be asked, before anything is spent."""
-    options = plan.options
-    return Ladder(
-        rungs=tuple(_rung(plan, name, edit_format) for name, edit_format in plan.rungs),
-        tries=plan.tries,
-        seed=options.seed,
-        temperature=options.temperature,
-        retry_temperature=options.retry_temperature,
-        max_tokens=options.max_tokens,
-        seconds=options.timeout_seconds,
-        name=plan.model_name,
-    )
-
-
-def _rung(plan: Plan, name: str, edit_format: str) -> Rung:
-    context = Context(options=plan.options, benchmark=plan.benchmark, edit_format=edit_format)
-    agent = registry.module("agents", plan.options.agent).make(context)
-    if not name:
-        return Rung(name="none", model=NoModel(), agent=agent, edit_format="", price=FREE)
-    settings = _settings(plan.options)
-    price = models.price_of(name, settings)
-    if price is None and plan.options.max_cost is not None:
-        raise UsageError(f"--max-cost needs a price, and none is known for '{name}': give one with --price IN/OUT.")
-    model = models.open_model(name, settings)
-    return Rung(name=name, model=model, agent=agent, edit_format=edit_format, price=price)
-
-
-def _settings(options: HarnessOptions) -> ModelSettings:
-    price = parse_price(options.price) if options.price else None
-    return ModelSettings(api_base=options.api_base or None, price=price, cache=options.cache)
 
 
 def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], digests: Mapping[str, str]) -> None:
@@ -163,7 +63,7 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
             "command": shlex.join(["python", "harness.py", *plan.argv]),
             "started": now,
             "first_started": old.get("first_started", now),
-            "identity": _identity(plan),
+            "identity": identity(plan),
             "model_name_or_path": plan.model_name,
             "selected": selected,
             "skipped": {**still, **skipped},
@@ -178,49 +78,6 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
             "versions": {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()},
         }
     )
-
-
-def _identity(plan: Plan) -> dict[str, Any]:
-    """What may not change between two goes at one run."""
-    options, provenance = plan.options, plan.benchmark.provenance
-    return {
-        "benchmark": provenance["source"],
-        "benchmark_digest": provenance["digest"],
-        "agent": options.agent,
-        "model_name_or_path": plan.model_name,
-        "models": [f"{name}:{edit_format}" if name else "none" for name, edit_format in plan.rungs],
-        "tries": plan.tries,
-        "turns": options.turns,
-        "reflections": options.reflections,
-        "seed": options.seed,
-        "temperature": options.temperature,
-        "retry_temperature": options.retry_temperature,
-        "max_tokens": options.max_tokens,
-        "api_base": options.api_base,
-        "prompts": fingerprint(_prompts(plan))[:16],
-    }
-
-
-def _prompts(plan: Plan) -> list[str]:
-    """Every text of ours that a model may read."""
-    agent = registry.module("agents", plan.options.agent)
-    formats = [registry.module("edits", edit_format).make().prompt for _, edit_format in plan.rungs if edit_format]
-    return [*getattr(agent, "PROMPTS", ()), *formats]
-
-
-def _refuse_other_identity(plan: Plan) -> None:
-    if not plan.run.exists():
-        return
-    stored, new = plan.run.config(), _identity(plan)
-    if stored.get("program") != "harness.py":
-        raise UsageError(f"Run '{plan.run.name}' holds predictions made elsewhere: name another run with --run.")
-    old = stored.get("identity", {})
-    changed = [f"{key}: {old.get(key)} then, {value} now" for key, value in new.items() if old.get(key) != value]
-    if changed:
-        raise UsageError(
-            f"Run '{plan.run.name}' was started with other settings ({'; '.join(changed)}): "
-            "use them again, or name another run with --run."
-        )
 
 
 def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> None:
@@ -309,7 +166,7 @@ def _dry_run(plan: Plan, sandbox: Sandbox) -> int:
         print(f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}")
     costs = {}
     for name, _ in plan.rungs:
-        price = models.price_of(name, _settings(plan.options)) if name else FREE
+        price = models.price_of(name, settings(plan.options)) if name else FREE
         costs[name or "none"] = most_it_can_cost(plan.options, plan.tries, left, price)
         print(f"Model {name or 'none'}: at most {money(costs[name or 'none'])}")
     known = [cost for cost in costs.values() if cost is not None]

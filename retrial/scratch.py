@@ -18,7 +18,9 @@ def folder(size: int = 0) -> tempfile.TemporaryDirectory[str]:
 
 
 def place(size: int = 0) -> Path | None:
-    """Where to make such a folder; None is the usual place."""
+    """Where to make such a folder: where TMPDIR says, if it does; None is the usual place."""
+    if wanted := os.environ.get("TMPDIR"):
+        return Path(wanted)
     return MEMORY if size <= SMALL and _room() else None
 
 

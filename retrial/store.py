@@ -38,9 +38,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
+    finally:
+        # Gone by now, unless something failed.
         Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def to_json(value: object) -> bytes:

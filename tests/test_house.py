@@ -52,8 +52,7 @@ def test_one_broad_except_stands_at_the_executors_edge() -> None:
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
     ]
-    # store.py removes its temporary file whatever happened, and raises again.
-    assert broad == ["retrial/executors/local.py", "retrial/store.py"]
+    assert broad == ["retrial/executors/local.py"]
 
 
 def test_the_docker_folder_does_not_hide_the_docker_package() -> None:

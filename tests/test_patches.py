@@ -114,7 +114,7 @@ def test_a_folder_below_another_repository_is_really_patched(tmp_path: Path) -> 
 def test_a_temporary_folder_below_another_repository_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(a_repository(tmp_path)))
+    monkeypatch.setenv("TMPDIR", str(a_repository(tmp_path)))
     assert after(PLAIN) == {**BASE, "add.py": DONE}
     assert diff({"add.py": STUB}, {"add.py": DONE}).startswith("diff --git")
 

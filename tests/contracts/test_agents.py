@@ -13,7 +13,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
 from retrial.errors import OutOfTime
-from retrial.phase1 import NoModel
+from retrial.plan import NoModel
 from retrial.prices import Price
 from retrial.protocols import Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, VisibleCheck, solve
