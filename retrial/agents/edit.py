@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import Any
 
 from retrial import patches, registry
 from retrial.errors import OutOfTime, PatchError
@@ -47,37 +48,6 @@ PROMPTS = (TASK, READ_ONLY, FAILED, LINT, UNCHANGED, ELSEWHERE)
 LAZY = re.compile(r"^[+ ]?\s*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class Tally:
-    """What is counted while the chat goes on."""
-
-    tests_outcomes: list[bool] = field(default_factory=list)
-    edit_outcome: bool = False
-    malformed: int = 0
-    reflections: int = 0
-    lazy_comments: int = 0
-    syntax_errors: int = 0
-    indentation_errors: int = 0
-    test_timeouts: int = 0
-    exhausted: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    def effort(self, chat: list[Message]) -> Effort:
-        return Effort(
-            edit_outcome=self.edit_outcome,
-            tests_outcomes=tuple(self.tests_outcomes),
-            malformed=self.malformed,
-            reflections=self.reflections,
-            lazy_comments=self.lazy_comments,
-            syntax_errors=self.syntax_errors,
-            indentation_errors=self.indentation_errors,
-            test_timeouts=self.test_timeouts,
-            exhausted=self.exhausted,
-            notes=tuple(self.notes),
-            chat=tuple(chat),
-        )
-
-
 class EditAgent:
     def __init__(self, *, edit_format: EditFormat, turns: int, reflections: int) -> None:
         self._format = edit_format
@@ -89,8 +59,8 @@ class EditAgent:
         try:
             session.run(self._turns)
         except OutOfTime as error:
-            session.tally.notes.append(str(error))
-        return session.tally.effort(session.chat)
+            session.add(notes=(str(error),))
+        return replace(session.effort, chat=tuple(session.chat))
 
 
 class Session:
@@ -108,11 +78,15 @@ class Session:
         self._task, self._workspace, self._model, self._check = task, workspace, model, check
         self._format, self._reflections = edit_format, reflections
         self._names = ", ".join(task.editable)
-        self.tally = Tally()
+        self.effort = Effort(edit_outcome=False)
         self.chat = [
             Message(role="system", content=edit_format.prompt),
             Message(role="user", content=self._opening()),
         ]
+
+    def add(self, **counts: Any) -> None:
+        """Count further what the effort counts."""
+        self.effort = replace(self.effort, **{name: getattr(self.effort, name) + more for name, more in counts.items()})
 
     def run(self, turns: int) -> None:
         for turn in range(turns):
@@ -127,7 +101,7 @@ class Session:
         for left in range(self._reflections, -1, -1):
             reply = self._ask()
             problem = self._edit(reply)
-            self.tally.edit_outcome = not problem
+            self.effort = replace(self.effort, edit_outcome=not problem)
             verdict = None if problem else self._check()
             if verdict is not None and verdict.outcome is Outcome.PATCH_EMPTY:
                 problem = UNCHANGED.format(files=self._names)
@@ -136,13 +110,13 @@ class Session:
             # A model that did not come to its end will not do so when it is told that it did not.
             if not problem or not left or reply.finish == "length":
                 return self._end_of_turn(verdict, problem)
-            self.tally.reflections += 1
+            self.add(reflections=1)
             self._say(problem)
         raise AssertionError("the last reflection always returns")
 
     def _end_of_turn(self, verdict: Verdict | None, problem: str) -> str:
         passed = verdict is not None and verdict.resolved
-        self.tally.tests_outcomes.append(passed)
+        self.add(tests_outcomes=(passed,))
         if verdict is None or passed or verdict.outcome is Outcome.PATCH_EMPTY:
             return "" if passed else problem
         self._count_errors(verdict)
@@ -152,15 +126,14 @@ class Session:
     def _ask(self) -> Reply:
         reply = self._model.ask(tuple(self.chat), self._format.tools)
         self.chat.append(Message(role="assistant", content=reply.text))
-        self.tally.exhausted += reply.finish == "length"
-        self.tally.lazy_comments += len(LAZY.findall(reply.text))
+        self.add(exhausted=int(reply.finish == "length"), lazy_comments=len(LAZY.findall(reply.text)))
         return reply
 
     def _edit(self, reply: Reply) -> str:
         """Apply a reply's edits; returns what is wrong with it, for the model."""
         found = self._format.parse(reply, self._editable_files())
         problem = found.problem or self._apply(found)
-        self.tally.malformed += bool(problem)
+        self.add(malformed=int(bool(problem)))
         return problem
 
     def _apply(self, found: Edits) -> str:
@@ -169,7 +142,7 @@ class Session:
         wanted = [edit for edit in found.edits if edit.path not in elsewhere]
         if not wanted:
             return ELSEWHERE.format(files=self._names, path=", ".join(elsewhere))
-        self.tally.notes += [f"not written, for it may not be edited: {path}" for path in elsewhere]
+        self.add(notes=tuple(f"not written, for it may not be edited: {path}" for path in elsewhere))
         for edit in wanted:
             try:
                 self._workspace.write(edit.path, edit.content.encode("utf-8", "replace"))
@@ -195,9 +168,11 @@ class Session:
 
     def _count_errors(self, verdict: Verdict) -> None:
         lines = [line.removeprefix("E").strip() for line in verdict.output.splitlines()]
-        self.tally.syntax_errors += sum(line.startswith("SyntaxError") for line in lines)
-        self.tally.indentation_errors += sum(line.startswith("IndentationError") for line in lines)
-        self.tally.test_timeouts += verdict.outcome is Outcome.TIMED_OUT
+        self.add(
+            syntax_errors=sum(line.startswith("SyntaxError") for line in lines),
+            indentation_errors=sum(line.startswith("IndentationError") for line in lines),
+            test_timeouts=int(verdict.outcome is Outcome.TIMED_OUT),
+        )
 
 
 def make(context: Context) -> EditAgent:

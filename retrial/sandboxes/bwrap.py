@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -17,7 +18,7 @@ from pathlib import PurePosixPath
 
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
-from retrial.protocols import Context, Toolchain
+from retrial.protocols import Context, Language, Toolchain
 from retrial.sandboxes import _cgroup, _nobody, _protocol, _stream
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
 
@@ -237,10 +238,19 @@ def _memory_file(content: bytes, stack: ExitStack) -> int:
 def _toolchain(language: str) -> Toolchain:
     if not language:
         raise EnvironmentMissing("This task needs an image: bwrap shows only toolchains of this host.")
-    found: Toolchain | str = registry.module("languages", language).make().toolchain()
+    part: Language = registry.module("languages", language).make()
+    found = part.toolchain()
     if isinstance(found, str):
         raise EnvironmentMissing(found)
+    if numbers(found.version) < numbers(part.minimum):
+        raise EnvironmentMissing(f"{found.version} is older than {part.minimum}, which {language} tasks need.")
     return found
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The first dotted number in a tool's own words."""
+    match = re.search(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 @functools.cache
