@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -46,9 +45,7 @@ def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
             kept.append(change)
         else:
             dropped |= dict.fromkeys(change.paths)
-    if kept:
-        # Listing touches no file, so any folder will do.
-        _git_apply("--numstat", "-z", changes=kept, cwd=Path(tempfile.gettempdir()))
+    # Whether git reads it as we do is seen where it is applied.
     return Selection(_joined(kept), tuple(dropped))
 
 

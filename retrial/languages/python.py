@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import subprocess
@@ -89,6 +90,7 @@ def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[st
     return found
 
 
+@functools.cache
 def _ruff_binary() -> str:
     from ruff import find_ruff_bin
 

@@ -65,9 +65,9 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
         sandbox = registry.module("sandboxes", part).make(context)
         why_not = sandbox.unavailable(wanted)
         if not why_not:
-            say(f"Sandbox: {part} ({'not ' + reasons[0].rstrip('.') if reasons else 'preferred, and it answers'})")
+            say(f"Sandbox: {part} ({'not ' + reasons[0] if reasons else 'preferred, and it answers'})")
             return sandbox
-        reasons.append(f"{part}: {why_not}")
+        reasons.append(f"{part}: {why_not.rstrip('.')}")
     raise UsageError(f"No sandbox can be used here ({'; '.join(reasons)}): {HELP}.")
 
 
