@@ -223,7 +223,9 @@ def test_endless_output_ends_with_the_time(sandbox: Sandbox) -> None:
 
 def test_memory_is_limited(sandbox: Sandbox) -> None:
     seen = run_python(sandbox, "x = b'x' * (2 << 30); print(len(x))", after="exit $?")
-    assert seen.oom
+    assert str(2 << 30) not in seen.stdout
+    # Limits of each process for itself kill nobody: there the job sees its own failure.
+    assert seen.oom or sandbox.describe()["limits"] in ("rlimits", "systemd scope")
     assert seen.stdout == ""
     assert seen.exit_code != 0
 
