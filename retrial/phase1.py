@@ -7,6 +7,7 @@ import platform
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from retrial import __version__, config, models, program, registry
 from retrial.chat import Budget
@@ -40,7 +41,9 @@ def main(argv: Sequence[str]) -> int:
     _announce(plan, todo, left_out)
     if todo:
         make_ready(sandbox, here, options.cache, say)
-    _write_config(plan, sandbox, left_out, {environment.name: sandbox.digest(environment) for environment in here})
+    # Nothing to do needs no image.
+    digests = {environment.name: sandbox.digest(environment) for environment in here} if todo else {}
+    _write_config(plan, sandbox, left_out, digests)
     return _run_all(plan, ladder, executor, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
 
 
@@ -67,7 +70,7 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
             "model_name_or_path": plan.model_name,
             "selected": selected,
             "skipped": {**still, **skipped},
-            "sandbox": {**sandbox.describe(), "environments": dict(digests)},
+            "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **digests}},
             "limits": {
                 "timeout_seconds": options.timeout_seconds,
                 "test_timeout_seconds": options.test_timeout_seconds,
@@ -78,6 +81,11 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
             "versions": {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()},
         }
     )
+
+
+def _environments(stored: Mapping[str, Any]) -> Mapping[str, str]:
+    environments: Mapping[str, str] = stored.get("sandbox", {}).get("environments", {})
+    return environments
 
 
 def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> None:
