@@ -175,12 +175,13 @@ def _from_answers(options: ReportOptions) -> Trial:
 
 
 def _keep_config(trial: Trial) -> None:
-    if not trial.run.exists():
+    """A run of harness.py keeps its own; any other is what it is scored as now, and a change is said."""
+    stored = trial.run.config() if trial.run.exists() else {}
+    before, now = stored.get("identity", {}).get("benchmark"), trial.benchmark.provenance["source"]
+    if before not in (None, now):
+        say(f"note: run '{trial.run.name}' was about {before}; it is scored as {now} now")
+    if stored.get("program") != "harness.py":
         _write_config(trial)
-        return
-    stored = trial.run.config().get("identity", {}).get("benchmark")
-    if stored != trial.benchmark.provenance["source"]:
-        say(f"note: run '{trial.run.name}' was about {stored}; it is scored as {trial.benchmark.name} now")
 
 
 def _write_config(trial: Trial) -> None:
@@ -247,18 +248,11 @@ def _score_all(
     with Progress("report", len(jobs)) as progress:
         for (task, submission), result in executor.run(lambda job: scorer.score(*job), jobs):
             row = unmeasured(task, submission, result) if isinstance(result, Exception) else result
-            _write_log(trial, row)
+            trial.run.write_log(task.instance_id, submission.model_name_or_path, eval_log(row))
             rows.append(row)
             resolved += row.verdict.resolved
             progress.step(f"{task.instance_id}: {row.verdict.outcome}", f"{resolved} resolved")
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
-
-
-def _write_log(trial: Trial, row: Scored) -> None:
-    def script() -> str:
-        return trial.benchmark.answer(row.task.instance_id).check.script
-
-    trial.run.write_log(row.task.instance_id, row.submission.model_name_or_path, eval_log(row, script))
 
 
 def _report(trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped: Mapping[str, str]) -> Report:

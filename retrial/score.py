@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from retrial import cache
@@ -24,6 +23,8 @@ class Scored:
     void: str = ""
     """Why the task cannot tell right from wrong here."""
     cached: bool = False
+    script: str = ""
+    """What was run; empty when nothing was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,8 @@ class Scorer:
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
         verdict, cached = self._verdict(task, submission, answer, known)
-        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=cached)
+        script = answer.check.script
+        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=cached, script=script)
 
     def _verdict(self, task: Task, submission: Submission, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
         selection = select(task, submission.patch)
@@ -78,7 +80,7 @@ def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
     return Scored(submission=submission, task=task, verdict=Verdict(outcome=outcome, reason=reason))
 
 
-def eval_log(scored: Scored, script: Callable[[], str]) -> str:
+def eval_log(scored: Scored) -> str:
     """Everything about one verdict, to read."""
     verdict = scored.verdict
     lines = [
@@ -93,7 +95,7 @@ def eval_log(scored: Scored, script: Callable[[], str]) -> str:
         "---- patch ----",
         scored.submission.patch.rstrip(),
         "---- command ----",
-        script().rstrip(),
+        scored.script.rstrip(),
         "---- stdout ----",
         verdict.stdout.rstrip(),
         "---- stderr ----",

@@ -79,7 +79,7 @@ class Exercism:
         self.name = name
         self.default_tries = default_tries
 
-    @property
+    @cached_property
     def provenance(self) -> Mapping[str, str]:
         known = [
             (task.problem_statement, task.tree.digest, self.visible(task.instance_id).digest) for task in self.tasks()
