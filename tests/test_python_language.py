@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from retrial import patches
 from retrial.benchmarks.exercism import BUNDLED, Exercism
 from retrial.languages.python import make
+from tests.conftest import PROJECT
 
 
 def lint(before: str, after: str) -> tuple[str, ...]:
@@ -34,6 +38,24 @@ def test_style_is_not_an_error() -> None:
 
 def test_new_syntax_is_not_an_error() -> None:
     assert lint("", "type A = int\ndef f[T](x: T) -> T:\n    return x\nf'{'a'}'\n") == ()
+
+
+def test_many_threads_may_lint_at_once_from_the_start() -> None:
+    program = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from retrial.languages.python import make
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(8)
+def lint(_):
+    start.wait()
+    return make().lint({}, {"a.py": b"x = 1"})
+with ThreadPoolExecutor(8) as pool:
+    assert list(pool.map(lint, range(8))) == [()] * 8
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_silenced_error_is_an_error() -> None:

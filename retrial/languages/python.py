@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,8 +91,17 @@ def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[st
     return found
 
 
-@functools.cache
+_finding = threading.Lock()
+
+
 def _ruff_binary() -> str:
+    # One at a time: it asks `sysconfig`, which gives None to a thread that asks while another is the first.
+    with _finding:
+        return _find_ruff()
+
+
+@functools.cache
+def _find_ruff() -> str:
     from ruff import find_ruff_bin
 
     return str(find_ruff_bin())
