@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from retrial import patches, registry
+from retrial import patches, prebuilt, registry
 from retrial.errors import PatchError
 from retrial.patches import Selection
 from retrial.protocols import Language, Reader, Sandbox
 from retrial.types import Check, Execution, Job, Limits, Outcome, Status, Task, Verdict
 
+LINT_REPORT = "lint.txt"
+LINT_LINES = 50
+STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
+"""What scripts print as they go on."""
+TELLING_LINES = 3
+TELLING_CHARACTERS = 300
+
 
 def select(task: Task, patch: str) -> Selection | Verdict:
     """The part of a patch that counts, and what does not; a verdict when the patch as a whole is refused."""
+    base = task.tree.files()
     try:
-        return patches.select(patches.normalise(patch), patches.counts(task, task.tree.files()))
+        found = patches.select(patches.normalise(patch), patches.counts(task, base))
+        if task.partial and any(path in task.partial for path in patches.touched(found.patch)):
+            return patches.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
+    return found
 
 
 def run_check(task: Task, patch: str, check: Check, sandbox: Sandbox, *, untouched: bool = False) -> Verdict:
@@ -44,38 +56,45 @@ def check_selection(
         patched = patches.patched(base, selection.patch)
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
-    job = _job(task, patched, check)
+    job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason="the patched files are larger than a job's disk")
     with ThreadPoolExecutor(1) as pool:
         # Lint reads while the tests run.
-        lint = pool.submit(_lint, task, base, patched.files) if check.lint else None
+        lint = pool.submit(_language(task).lint, base, patched.files) if check.lint else None
         execution = sandbox.run(job)
-        errors = lint.result() if lint else ()
+        errors = (*lint.result(), *_compiler_errors(execution)) if lint else ()
     return replace(judge(check, execution), lint=errors, dropped=selection.dropped)
 
 
-def _job(task: Task, patched: patches.Patched, check: Check) -> Job:
+def _job(task: Task, patched: patches.Patched, check: Check, built: Mapping[str, bytes]) -> Job:
     # Test, build and configuration files are written over whatever the patch left in their place.
     return Job(
         environment=task.environment,
         script=check.script,
-        files={**patched.files, **check.files},
+        files={**patched.files, **check.files, **built},
         executable=patched.executable - frozenset(check.files),
         folder=check.folder,
         limits=Limits(seconds=check.timeout),
     )
 
 
-def _lint(task: Task, base: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+def _language(task: Task) -> Language:
     language: Language = registry.module("languages", task.language).make()
-    return language.lint(base, after)
+    return language
+
+
+def _compiler_errors(execution: Execution) -> tuple[str, ...]:
+    """What the check's own first step found, for languages that are read by their compiler."""
+    text = execution.reports.get(LINT_REPORT, b"").decode(errors="replace")
+    return tuple(line.rstrip() for line in text.splitlines() if line.strip())[:LINT_LINES]
 
 
 def judge(check: Check, execution: Execution) -> Verdict:
     """Pure: the same execution is always the same verdict."""
     reader: Reader = registry.module("readers", check.reader).make()
     found = reader.read(execution)
+    execution = replace(execution, stdout=reader.text(execution.stdout))
     tests = {} if isinstance(found, str) else found
     outcome, reason = _outcome(check, execution, tests, found if isinstance(found, str) else "")
     return Verdict(
@@ -91,19 +110,33 @@ def judge(check: Check, execution: Execution) -> Verdict:
 
 
 def _outcome(check: Check, execution: Execution, tests: Mapping[str, Status], unread: str) -> tuple[Outcome, str]:
+    building = (STAGE.findall(execution.stdout) or ["test"])[-1] != "test"
     if execution.timed_out:
-        return Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s"
+        return Outcome.TIMED_OUT, f"the {'build' if building else 'tests'} did not end within {check.timeout:g} s"
     if execution.oom:
-        return Outcome.BUILD_FAILED, "the tests ran out of memory"
+        return Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory"
+    told = telling(check.telling, execution)
     if execution.exit_code is None:
-        return Outcome.BUILD_FAILED, "the test command was killed"
+        return Outcome.BUILD_FAILED, f"the test command was killed{told}"
+    if building and not tests and execution.exit_code:
+        return Outcome.BUILD_FAILED, f"the build failed with status {execution.exit_code}{told}"
     if unread:
-        return Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code})"
+        return Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}"
     if not tests:
-        return Outcome.BUILD_FAILED, "no tests were found"
+        return Outcome.BUILD_FAILED, f"no tests were found{told}"
     if all(status is Status.ERROR for status in tests.values()):
-        return Outcome.BUILD_FAILED, "the tests could not be loaded"
+        return Outcome.BUILD_FAILED, f"the tests could not be loaded{told}"
     return _compare(check, execution, tests)
+
+
+def telling(pattern: str, execution: Execution) -> str:
+    """The first lines of output that say what went wrong, to be put behind a reason."""
+    if not pattern:
+        return ""
+    lines = [line.strip() for text in (execution.stderr, execution.stdout) for line in text.splitlines()]
+    # Only so far into a line: it may be as long as the job liked.
+    found = [line for line in lines if re.search(pattern, line[:TELLING_CHARACTERS])]
+    return f": {' / '.join(dict.fromkeys(found[:TELLING_LINES]))[:TELLING_CHARACTERS]}" if found else ""
 
 
 def _compare(check: Check, execution: Execution, tests: Mapping[str, Status]) -> tuple[Outcome, str]:

@@ -39,7 +39,8 @@ class Options:
     sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
     executor: str = option("local", "how tasks run side by side")
     test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
-    test_timeout_seconds: float = option(60.0, "for one test command", minimum=1)
+    image: str = option("", "for all tasks: a target of docker/Dockerfile, such as all, or an image [the language's]")
+    test_timeout_seconds: float | None = option(None, "for one test command [the language's own]", minimum=1)
     config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
 
     @property
@@ -49,13 +50,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessOptions(Options):
-    benchmark: str = option("demo", "what to run: demo, or a folder in Exercism layout", short="-b")
+    benchmark: str = option(
+        "demo-python", "what to run: demo, aider-polyglot, exercism-python, or a folder in Exercism layout", short="-b"
+    )
     agent: str = option("edit", "who edits: edit, gold (the reference), null (nothing)", short="-a")
     model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
     tries: int | None = option(None, "rounds over all models until plausible [the benchmark's own]", minimum=1)
     turns: int = option(2, "messages in one chat: the first, then test output", minimum=1)
     reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
     edit_format: str = option("auto", "how edits are written: auto or a format's name")
+    hide_editor_files: bool = option(False, "show the model no files beside the solution, as aider's benchmark does")
     sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)
     seed: int = option(0, "of the sample and of the models", minimum=0)
     run: str = option("", "name of the run [benchmark--agent--model]")

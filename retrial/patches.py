@@ -15,7 +15,7 @@ from retrial.types import Task
 from retrial.unified import Change, Kind, normalise, parse
 
 __all__ = ["Change", "Kind", "Patched", "Selection", "normalise", "parse", "select", "counts", "writable"]
-__all__ += ["patched", "apply", "diff"]
+__all__ += ["touched", "reduced", "matches", "patched", "apply", "diff"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,29 @@ def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
     return Selection(_joined(kept), tuple(dropped))
 
 
+def touched(patch: str) -> list[str]:
+    return _touched(parse(patch))
+
+
+def reduced(
+    found: Selection, base: Mapping[str, bytes], rules: Mapping[str, Callable[[bytes, bytes], bytes]]
+) -> Selection:
+    """The selection with files of which only a part counts cut down to that part.
+
+    Raises: PatchError when it does not apply.
+    """
+    after = patched(base, found.patch).files
+    kept = dict(after)
+    for path, rule in rules.items():
+        if path in base:
+            # A file that was deleted is there again: it is no source.
+            kept[path] = rule(base[path], after.get(path, base[path]))
+    cut = tuple(path for path in rules if kept.get(path) != after.get(path))
+    if not cut:
+        return found
+    return Selection(diff(base, kept), (*found.dropped, *cut))
+
+
 def counts(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
     """The rule of a task whose tree has the files `base`."""
 
@@ -71,8 +94,13 @@ def writable(task: Task, path: str, base: Collection[str]) -> bool:
         path not in base
         and _folder(path) in {_folder(editable) for editable in task.editable}
         and any(fnmatchcase(name, glob) for glob in task.addable)
-        and not any(fnmatchcase(name, glob) for glob in task.reserved)
+        and not matches(path, task.reserved)
     )
+
+
+def matches(path: str, globs: Iterable[str]) -> bool:
+    """By name, or by the whole path where the glob has a slash."""
+    return any(fnmatchcase(path if "/" in glob else PurePosixPath(path).name, glob) for glob in globs)
 
 
 def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] = ()) -> Patched:

@@ -17,7 +17,7 @@ from retrial.plan import FREE, Plan, identity, make_ladder, make_plan, refuse_ot
 from retrial.progress import Progress, say
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.records import chat_markdown, prediction_record
-from retrial.sandboxes import Bounded, choose, make_ready, skipped
+from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder, VisibleCheck, solve
 from retrial.store import Run
 from retrial.table import money
@@ -39,19 +39,28 @@ def main(argv: Sequence[str]) -> int:
     refuse_other_identity(plan)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
     _announce(plan, todo, left_out)
-    if todo:
-        make_ready(sandbox, here, options.cache, say)
     # Nothing to do needs no image.
-    digests = {environment.name: sandbox.digest(environment) for environment in here} if todo else {}
-    _write_config(plan, sandbox, left_out, digests)
-    return _run_all(plan, ladder, executor, Bounded(sandbox, config.sandboxes_at_once(options.test_jobs)), todo)
+    ready = make_ready(sandbox, here, options.cache, say) if todo else Ready()
+    _write_config(plan, sandbox, left_out, ready)
+    open_tasks = _close(plan, todo, ready)
+    todo = [task for task in todo if task.instance_id not in open_tasks]
+    bounded = Bounded(sandbox, config.sandboxes_at_once(options.test_jobs))
+    return _end(plan, {**open_tasks, **_run_all(plan, ladder, executor, bounded, todo)})
+
+
+def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
+    """Tasks that nobody is asked about, for their environment is broken: id → reason."""
+    found = {task.instance_id: ready.broken[task.environment] for task in todo if task.environment in ready.broken}
+    for instance_id, why in found.items():
+        plan.run.journal(instance_id).append("not_measured", reason=why)
+    return found
 
 
 def _done(plan: Plan, task: Task) -> bool:
     return plan.run.has_prediction(task.instance_id)
 
 
-def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], digests: Mapping[str, str]) -> None:
+def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:
     old = plan.run.config() if plan.run.exists() else {}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     selected = sorted({*old.get("selected", ()), *(task.instance_id for task in plan.tasks)})
@@ -70,7 +79,7 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
             "model_name_or_path": plan.model_name,
             "selected": selected,
             "skipped": {**still, **skipped},
-            "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **digests}},
+            "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **ready.record(sandbox)}},
             "limits": {
                 "timeout_seconds": options.timeout_seconds,
                 "test_timeout_seconds": options.test_timeout_seconds,
@@ -83,8 +92,8 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], dige
     )
 
 
-def _environments(stored: Mapping[str, Any]) -> Mapping[str, str]:
-    environments: Mapping[str, str] = stored.get("sandbox", {}).get("environments", {})
+def _environments(stored: Mapping[str, Any]) -> Mapping[str, object]:
+    environments: Mapping[str, object] = stored.get("sandbox", {}).get("environments", {})
     return environments
 
 
@@ -107,7 +116,8 @@ def _executor(options: HarnessOptions) -> Executor:
     return executor
 
 
-def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, todo: Sequence[Task]) -> int:
+def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, todo: Sequence[Task]) -> dict[str, str]:
+    """Returns the tasks that could not be measured: id → reason."""
     # A budget is the run's: what an earlier go spent is spent.
     budget = Budget(plan.options.max_cost, plan.run.spent().cost or 0.0)
 
@@ -123,11 +133,12 @@ def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, t
                 open_tasks[task.instance_id] = why
             plausible += isinstance(result, Prediction) and not why and result.chosen.plausible
             progress.step(_line(task, result, why), f"{plausible} plausible, {money(budget.spent)}")
-    return _end(plan, open_tasks)
+    return open_tasks
 
 
 def _visible(plan: Plan, task: Task) -> Check:
-    return replace(plan.benchmark.visible(task.instance_id), timeout=plan.options.test_timeout_seconds)
+    check = plan.benchmark.visible(task.instance_id)
+    return replace(check, timeout=plan.options.test_timeout_seconds or check.timeout)
 
 
 def _keep(run: Run, task: Task, result: Prediction | Exception) -> str:

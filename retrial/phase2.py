@@ -17,7 +17,7 @@ from retrial.patches import normalise
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
 from retrial.records import without_tests
-from retrial.sandboxes import Bounded, choose, make_ready, skipped
+from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
 from retrial.store import SAFE, Run, latest_run
@@ -54,11 +54,12 @@ def main(argv: Sequence[str]) -> int:
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
     left_out = {**trial.skipped, **skipped(tasks, sandbox)}
     jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in left_out]
-    make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
+    ready = make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
     _keep_config(trial)
     _write_bundle(trial, by_id)
-    scored = _score_all(options, trial, executor, Bounded(sandbox, workers), jobs)
-    report = _report(trial, scored, sandbox, left_out)
+    bounded = Bounded(sandbox, workers, ready.broken)
+    scored = _score_all(options, trial, executor, bounded, jobs)
+    report = _report(trial, scored, sandbox, left_out, ready)
     content = results(report)
     trial.run.write_results(content)
     print(render(report, content))
@@ -162,7 +163,7 @@ def _from_file(options: ReportOptions, path: Path) -> Trial:
 
 def _from_answers(options: ReportOptions) -> Trial:
     """The reference patches, or none at all, as predictions."""
-    benchmark = _open(options, "demo")
+    benchmark = _open(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     kind = "gold" if options.gold else "null"
     found = []
@@ -255,8 +256,9 @@ def _score_all(
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 
-def _report(trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped: Mapping[str, str]) -> Report:
-    environments = {row.task.environment for row in scored}
+def _report(
+    trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready
+) -> Report:
     return Report(
         run=trial.run.name,
         benchmark=trial.benchmark.name,
@@ -273,7 +275,7 @@ def _report(trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped:
             **trial.source,
             "benchmark": dict(trial.benchmark.provenance),
             "sandbox": dict(sandbox.describe()),
-            "environments": {each.name: sandbox.digest(each) for each in environments},
+            "environments": ready.record(sandbox),
             "retrial": __version__,
         },
     )

@@ -133,6 +133,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "retry_temperature": options.retry_temperature,
         "max_tokens": options.max_tokens,
         "api_base": options.api_base,
+        "editor_files": "hidden" if options.hide_editor_files else "shown",
         "prompts": fingerprint(_prompts(plan))[:16],
     }
 

@@ -1,4 +1,4 @@
-"""The seams. A part inherits from nothing; a part's file is its name on the command line.
+"""The seams. A part inherits from nothing; a part's file is its name on the command line. A language is a value.
 
 Every part's module has `make(context) -> part` (languages, edits and readers: `make() -> part`).
 """
@@ -18,6 +18,7 @@ from retrial.types import (
     Execution,
     Job,
     Message,
+    Prebuild,
     Reply,
     Request,
     Status,
@@ -78,8 +79,8 @@ class Toolchain:
 
     version: str
     """As the tool says it; part of the environment's digest."""
-    binds: tuple[tuple[str, str], ...]
-    """(path on the host, path in the sandbox), each read-only."""
+    binds: tuple[tuple[str, str], ...] = ()
+    """(path on the host, path in the sandbox), each read-only; /usr is always there."""
     symlinks: tuple[tuple[str, str], ...] = ()
     """(target, path in the sandbox)."""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -88,40 +89,66 @@ class Toolchain:
     """Folders that go in front of PATH."""
 
 
-class Language(Protocol):
-    """Data and quirks of one language."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What one check of an exercise is to run."""
+
+    solution: tuple[str, ...]
+    tests: tuple[str, ...]
+    command: str = ""
+    """The task's own test command, in place of the language's."""
+    hidden: bool = False
+    """All tests, hardened; else the command that people know, after a look at the solution alone (lint)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """Data and quirks of one language; what is not said is not special."""
 
     name: str
+    """Also its target in `docker/Dockerfile` and its folder in `docker/prepare/`."""
     minimum: str
-    """The oldest version its tests are known to run on."""
+    """The oldest version its tests are known to run on, of the first of `tools`."""
     suffixes: tuple[str, ...]
     """Of source files, with the dot."""
     tests: tuple[str, ...]
-    """Globs of test file names."""
-    reserved: tuple[str, ...]
-    """Globs of build, configuration and start-up file names that a patch may not add."""
-    environment: Environment
+    """Globs of test files: of their names, or of whole paths if they have a slash."""
     reader: str
+    tools: Mapping[str, str]
+    """Programs that the scripts need → a command that says the version in its first line."""
+    toolchain: Callable[[], Toolchain | str]
+    """What the host has, or one sentence saying what is missing."""
+    script: Callable[[Suite], str]
+    """A POSIX sh script that leaves a report. `== lint`, `== build` and `== test` on stdout say how far it is;
+    `lint.txt` among the reports, if it has any line, is what is wrong with the solution whatever the tests say."""
+    reference: Callable[[tuple[str, ...], Mapping[str, bytes]], Mapping[str, bytes]]
+    """(Solution paths, the reference's files by path) → the files they stand for."""
+    reference_files: tuple[str, ...] = ()
+    """Where a reference may have more files than the exercise lists."""
+    build_folders: tuple[str, ...] = ()
+    """Left behind by builds; never part of a task."""
+    reserved: tuple[str, ...] = ()
+    """Globs of build, configuration and start-up file names that a patch may not add."""
+    partial: tuple[str, ...] = ()
+    """Solution files of which only a part counts."""
+    admitted: Callable[[bytes, bytes], bytes] = lambda before, after: after
+    """(Partial file as it was, as it is after the patch) → what counts."""
+    checked: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = lambda files: files
+    """The task's test files → what is written after the patch: every test switched on, build files of ours added."""
+    prebuild: Callable[[Mapping[str, bytes]], Prebuild | None] = lambda files: None
+    """What can be compiled once for all patches, of the task's own files."""
+    lint: Callable[[Mapping[str, bytes], Mapping[str, bytes]], tuple[str, ...]] = lambda before, after: ()
+    """Errors in `after` that `before` does not have, for a language that is read on the host; reads, never runs."""
+    telling: str = ""
+    """Matches the lines of output that say what went wrong."""
+    timeout: float = 60.0
+    """Seconds for one test command, unless the user says otherwise."""
+    command_reader: str = "status"
+    """For a task's own command: whether that leaves a report too."""
 
-    def toolchain(self) -> Toolchain | str:
-        """What the host has, or one sentence saying what is missing."""
-        ...
-
-    def visible_script(self, tests: tuple[str, ...], command: str = "") -> str:
-        """The command that people know (or the task's own `command`), with a report."""
-        ...
-
-    def hidden_script(self, tests: tuple[str, ...], command: str = "") -> str:
-        """All tests, hardened (or the task's own `command`), with a report."""
-        ...
-
-    def reference(self, solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """The reference's files → the solution files they stand for."""
-        ...
-
-    def lint(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Errors in `after` that `before` does not have; reads, never runs."""
-        ...
+    @property
+    def environment(self) -> Environment:
+        return Environment(name=self.name, image=self.name, language=self.name)
 
 
 class Workspace(Protocol):
@@ -247,6 +274,10 @@ class Reader(Protocol):
 
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         """Test id → status, or one sentence saying why nothing could be read."""
+        ...
+
+    def text(self, stdout: str) -> str:
+        """What people read, where the runner speaks to machines on its standard output; else that itself."""
         ...
 
 

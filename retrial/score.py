@@ -34,7 +34,8 @@ class Scorer:
     benchmark: Benchmark
     sandbox: Sandbox
     verdicts: cache.Verdicts
-    timeout: float
+    timeout: float | None = None
+    """In place of each check's own."""
     fresh: bool = False
     untouched: bool = False
     """Ask about the tree as it is, whatever the patch (for `--null`)."""
@@ -42,7 +43,7 @@ class Scorer:
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
         answer = self.benchmark.answer(task.instance_id)
-        answer = replace(answer, check=replace(answer.check, timeout=self.timeout))
+        answer = replace(answer, check=replace(answer.check, timeout=self.timeout or answer.check.timeout))
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
         verdict, cached = self._verdict(task, submission, answer, known)

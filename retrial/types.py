@@ -126,14 +126,29 @@ class Task:
     environment: Environment
     editable: tuple[str, ...]
     """Paths that a patch may change."""
+    partial: tuple[str, ...] = ()
+    """Those of `editable` of which only a part counts, as the language says; agents need not be offered them."""
     addable: tuple[str, ...] = ()
     """Globs of file names that a patch may add in the folder of an editable file."""
     reserved: tuple[str, ...] = ()
-    """Globs of file names that a patch may never add: tests, build and configuration files."""
+    """Globs of file names (of paths, with a slash) that a patch may never add: tests, build and configuration files."""
     read_only: tuple[str, ...] = ()
     """Paths shown to the agent that a patch may not change."""
     aliases: tuple[str, ...] = ()
     """Other names that `-t` takes for it, such as `python/word-count`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prebuild:
+    """Something that is the same for every patch, made once in a sandbox from the task's own files."""
+
+    script: str
+    """What it leaves in `$RETRIAL_REPORTS` is there for later jobs, below `.retrial/`."""
+    files: Mapping[str, bytes]
+
+    @property
+    def digest(self) -> str:
+        return fingerprint(self.script, _digests(self.files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +166,15 @@ class Check:
     """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
     lint: bool = False
     """Look for errors that the base does not have (the visible check does)."""
+    telling: str = ""
+    """Matches the lines of output that say what went wrong."""
+    prebuild: Prebuild | None = None
 
     @property
     def digest(self) -> str:
-        files = {path: hashlib.sha256(content).hexdigest() for path, content in sorted(self.files.items())}
+        """Of all that can change a verdict; `prebuild` changes only how long it takes."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
+        files = _digests(self.files)
         return fingerprint(self.script, files, self.reader, self.timeout, self.folder, expected, self.lint)
 
 
@@ -176,7 +195,7 @@ class Verdict:
     """One sentence for people; empty when resolved."""
     tests: Mapping[str, Status] = field(default_factory=dict)
     lint: tuple[str, ...] = ()
-    """New errors, one line each, as `path:line: CODE message`."""
+    """What is wrong with the edited code itself: `path:line: CODE message`, or the compiler's own lines."""
     exit_code: int | None = None
     seconds: float = 0.0
     proof: str = ""
@@ -332,6 +351,10 @@ class Prediction:
     def chosen(self) -> Attempt:
         """The first plausible attempt, else the least bad; of equals the earliest."""
         return min(self.attempts, key=lambda attempt: (attempt.rank, attempt.number))
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items())}
 
 
 def fingerprint(*parts: object) -> str:

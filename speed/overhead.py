@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from retrial import registry
-from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Execution, Job
@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     part: Sandbox = registry.module("sandboxes", options.sandbox).make(Context(options=None))
     sandbox = Clocked(part)
-    benchmark = Exercism(BUNDLED["demo"], "demo", 1)
+    benchmark = Exercism(DEMO, "demo", 1)
     task = benchmark.tasks()[0]
     answer = benchmark.answer(task.instance_id)
     part.prepare(task.environment, print)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import UsageError
 from tests.exercises import RIGHT, write_exercise
 
@@ -114,7 +114,7 @@ def test_a_folder_without_exercises_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_demo_is_large_enough_and_whole() -> None:
-    benchmark = Exercism(BUNDLED["demo"], "demo", 2)
+    benchmark = Exercism(DEMO, "demo", 2)
     assert len(benchmark.tasks()) >= 10
     for task in benchmark.tasks():
         assert task.problem_statement

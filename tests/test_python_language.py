@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from retrial import patches
-from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.languages.python import make
 from tests.conftest import PROJECT
 
@@ -76,12 +76,12 @@ def test_a_silenced_error_is_an_error() -> None:
     ],
 )
 def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str) -> None:
-    task = Exercism(BUNDLED["demo"], "demo", 2).tasks()[0]
+    task = Exercism(DEMO, "demo", 2).tasks()[0]
     assert not patches.writable(task, name, task.tree.files())
 
 
 def test_a_new_module_beside_the_solution_counts() -> None:
-    task = Exercism(BUNDLED["demo"], "demo", 2).tasks()[0]
+    task = Exercism(DEMO, "demo", 2).tasks()[0]
     assert patches.writable(task, "my_helper.py", task.tree.files())
     assert not patches.writable(task, "sub/my_helper.py", task.tree.files())
     assert not patches.writable(task, "my_helper.txt", task.tree.files())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.sandboxes.bwrap import numbers
+from retrial.sandboxes._probe import numbers
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from pathlib import Path
 from retrial import scratch
 from retrial.errors import TreeError
 from retrial.languages import _python_toolchain
-from retrial.protocols import Toolchain
-from retrial.types import Environment
+from retrial.protocols import Language, Suite
 
 # Through the environment, so that a task's own test command leaves a report as well.
 SETTINGS = """\
@@ -29,49 +28,56 @@ export PYTEST_ADDOPTS="-p no:cacheprovider --junitxml=$RETRIAL_REPORTS/junit.xml
 LINT_RULES = "F821,F822,F823,F701,F702,F704,F706,F707,F404,PLE0117"
 
 
-class Python:
-    name = "python"
-    minimum = "3.8"
-    suffixes = (".py",)
-    tests = ("test_*.py", "*_test.py")
-    # Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
-    reserved = (
-        *("conftest.py", "pytest.py", "_pytest.py", "pluggy.py", "setup.py", "sitecustomize.py", "usercustomize.py"),
-        *(f"{module}.py" for module in sorted(sys.stdlib_module_names)),
+# Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
+RESERVED = (
+    *("conftest.py", "pytest.py", "_pytest.py", "pluggy.py", "setup.py", "sitecustomize.py", "usercustomize.py"),
+    *(f"{module}.py" for module in sorted(sys.stdlib_module_names)),
+)
+
+
+def make() -> Language:
+    return Language(
+        name="python",
+        minimum="3.8",
+        suffixes=(".py",),
+        tests=("test_*.py", "*_test.py"),
+        reserved=RESERVED,
+        reader="junit",
+        command_reader="junit",
+        tools={"python3": "python3 --version", "pytest": "python3 -m pytest --version"},
+        toolchain=_python_toolchain.toolchain,
+        script=script,
+        reference=reference,
+        lint=lint,
+        telling=r"^E   +\w*(Error|Exception)\b|^\w*Error: ",
     )
-    environment = Environment(name="python", image="python", language="python")
-    reader = "junit"
 
-    def toolchain(self) -> Toolchain | str:
-        return _python_toolchain.toolchain()
 
-    def visible_script(self, tests: tuple[str, ...], command: str = "") -> str:
-        return SETTINGS + (command or f"python3 -m pytest -xvs {shlex.join(tests)}")
-
-    def hidden_script(self, tests: tuple[str, ...], command: str = "") -> str:
+def script(suite: Suite) -> str:
+    tests = shlex.join(suite.tests)
+    if suite.hidden:
         # Isolated mode, no configuration, no conftest, no plugins: nothing but the test files says how they are run.
-        return SETTINGS + (
-            command or f"python3 -I -m pytest -v -c /dev/null --rootdir=. --noconftest {shlex.join(tests)}"
+        command = f"python3 -I -m pytest -v -c /dev/null --rootdir=. --noconftest {tests}"
+    else:
+        command = f"python3 -m pytest -xvs {tests}"
+    return SETTINGS + (suite.command or command)
+
+
+def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if len(solution) != len(example):
+        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
+    return dict(zip(solution, example.values(), strict=True))
+
+
+def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+    changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
+    if not changed:
+        return ()
+    with scratch.folder() as name:
+        found = _ruff(
+            Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
         )
-
-    def reference(self, solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        if len(solution) != len(example):
-            raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
-        return dict(zip(solution, example.values(), strict=True))
-
-    def lint(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
-        changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
-        if not changed:
-            return ()
-        with scratch.folder() as name:
-            found = _ruff(
-                Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
-            )
-        return _new_errors(found)
-
-
-def make() -> Python:
-    return Python()
+    return _new_errors(found)
 
 
 def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[str, int, str]]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrial import registry
-from retrial.errors import UsageError
+from retrial.errors import EnvironmentMissing, UsageError
 from retrial.protocols import Context, Sandbox
 from retrial.types import Environment, Execution, Job, Task
 
@@ -19,10 +20,11 @@ HELP = "install bubblewrap (such as 'sudo apt-get install bubblewrap') or start 
 class Bounded:
     """A sandbox that runs at most so many jobs at once."""
 
-    def __init__(self, sandbox: Sandbox, at_once: int) -> None:
+    def __init__(self, sandbox: Sandbox, at_once: int, broken: Mapping[Environment, str] | None = None) -> None:
         self.name = sandbox.name
         self._sandbox = sandbox
         self._slots = threading.Semaphore(at_once)
+        self._broken = broken or {}
         self._digests: dict[Environment, str] = {}
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
@@ -35,6 +37,8 @@ class Bounded:
         self._sandbox.prepare(environment, say)
 
     def digest(self, environment: Environment) -> str:
+        if environment in self._broken:
+            raise EnvironmentMissing(self._broken[environment])
         # Asked for every verdict; an environment does not change while a program runs.
         if environment not in self._digests:
             self._digests[environment] = self._sandbox.digest(environment)
@@ -80,13 +84,36 @@ def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
     return {task.instance_id: reasons[task.environment] for task in wanted if reasons[task.environment]}
 
 
-def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What came of getting environments ready."""
+
+    versions: Mapping[Environment, tuple[str, ...]] = field(default_factory=dict)
+    """What the tools in them say of themselves."""
+    broken: Mapping[Environment, str] = field(default_factory=dict)
+    """Why nothing can be measured there."""
+
+    def record(self, sandbox: Sandbox) -> dict[str, object]:
+        """For run.json and results.json."""
+        return {
+            each.name: {"digest": sandbox.digest(each), "versions": list(said)} for each, said in self.versions.items()
+        }
+
+
+def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> Ready:
     """Build what is missing and see that the sandbox holds, before anything is paid for.
 
-    Raises: SandboxError.
+    Raises: SandboxError when the sandbox itself is not to be trusted here.
     """
     from retrial.sandboxes._probe import probe
 
-    for environment in environments:
-        sandbox.prepare(environment, say)
-        probe(sandbox, environment, cache)
+    versions, broken = dict[Environment, tuple[str, ...]](), dict[Environment, str]()
+    for environment in sorted(environments, key=lambda each: each.name):
+        try:
+            sandbox.prepare(environment, say)
+            versions[environment] = probe(sandbox, environment, cache)
+        except EnvironmentMissing as error:
+            # The other languages' tasks can be measured all the same.
+            say(f"Environment {environment.name} is not ready: {error}")
+            broken[environment] = str(error)
+    return Ready(versions=versions, broken=broken)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import io
 import os
 import re
+import tarfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +23,10 @@ from retrial.types import Environment
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker"
 BASE = "debian:trixie-slim"
+STORE = "/opt/retrial"
+ALL = "all"
+"""The target that takes from every other."""
+STAGE = re.compile(r"(^FROM \S+ AS (\w+)$)", re.MULTILINE)
 LAST_LINES = 5
 SIZES = {"python": 140}
 """MB that our images add to their base, as measured, for those who ask before they build."""
@@ -40,8 +47,37 @@ def name(environment: Environment) -> str:
     """The image's name; ours carry what they are made from, so that a change makes a new one."""
     if not own(environment):
         return environment.image
-    recipe = (FOLDER / "Dockerfile").read_bytes() + f"\0{environment.image}\0{base()}".encode()
+    recipe = _context(environment.image) + f"\0{environment.image}\0{base()}".encode()
     return f"retrial-{environment.image}:{hashlib.sha256(recipe).hexdigest()[:12]}"
+
+
+@functools.cache
+def _context(target: str) -> bytes:
+    """What the engine gets to build one target: no more than that needs, so that no other stage is built or matters.
+
+    (Engines without BuildKit build every stage that comes before the target.)
+    """
+    head, *stages = STAGE.split((FOLDER / "Dockerfile").read_text(encoding="utf-8"))
+    texts = {stages[place + 1]: stages[place] + stages[place + 2] for place in range(0, len(stages), 3)}
+    if target not in texts:
+        raise EnvironmentMissing(f"docker/Dockerfile has no target '{target}'; it has {', '.join(texts)}.")
+    wanted = [name for name in texts if target == ALL or name == target]
+    files = {"Dockerfile": (head + "".join(texts[name] for name in wanted)).encode()}
+    for folder in wanted:
+        for path in sorted((FOLDER / "prepare" / folder).glob("*")):
+            files[f"prepare/{folder}/{path.name}"] = path.read_bytes()
+    return _tar(files)
+
+
+def _tar(files: Mapping[str, bytes]) -> bytes:
+    """The same bytes for the same files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
 
 
 def identity(client: APIClient, image: str) -> str:
@@ -98,7 +134,8 @@ def _steps(client: APIClient, environment: Environment, image: str) -> Iterable[
         pulled: Iterable[Mapping[str, Any]] = client.pull(image, stream=True, decode=True)
         return pulled
     built: Iterable[Mapping[str, Any]] = client.build(
-        path=str(FOLDER),
+        fileobj=io.BytesIO(_context(environment.image)),
+        custom_context=True,
         tag=image,
         target=environment.image,
         buildargs={"BASE": base()},

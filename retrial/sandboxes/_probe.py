@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from retrial.errors import SandboxError
-from retrial.protocols import Sandbox
+from retrial import registry
+from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.protocols import Language, Sandbox
+from retrial.store import write_atomically
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
 FORKS = LIMITS.processes + 50
 HELD = "The probe has ended."
+VERSION = "version: "
 
 # Each line it prints is a hole. Routes, not interfaces: some kernels put idle tunnels into every network namespace.
 # The address is one of those kept for documentation, so nobody is called even if there is a way out.
@@ -37,30 +42,71 @@ echo '{HELD}'
 """
 
 
-def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> None:
+def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> tuple[str, ...]:
     """Try what a job must not be able to do; what held is not tried again before the next boot.
 
-    Raises: SandboxError when something was possible.
+    Returns what the environment's tools say of themselves.
+    Raises: SandboxError when something was possible; EnvironmentMissing when a tool is not there or too old.
     """
+    language = _language(environment)
+    script = _versions(language) + SCRIPT
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    key = fingerprint(boot, dict(sandbox.describe()), sandbox.digest(environment), environment.name, SCRIPT)
+    key = fingerprint(boot, dict(sandbox.describe()), sandbox.digest(environment), environment.name, script)
     held = cache / "probes" / key
-    if held.exists():
-        return
-    if holes := _holes(_try(sandbox, environment)):
+    with suppress(OSError):
+        return tuple(held.read_text(encoding="utf-8").splitlines())
+    seen = _try(sandbox, environment, script)
+    if holes := _holes(seen):
         raise SandboxError(f"The sandbox {sandbox.name} does not hold here: {holes}.")
-    held.parent.mkdir(parents=True, exist_ok=True)
-    held.touch()
+    said = tuple(line.removeprefix(VERSION) for line in seen.stdout.splitlines() if line.startswith(VERSION))
+    if language:
+        _check_tools(environment, language, said)
+    write_atomically(held, "\n".join(said).encode())
+    return said
 
 
-def _try(sandbox: Sandbox, environment: Environment) -> Execution:
+def _language(environment: Environment) -> Language | None:
+    return registry.module("languages", environment.language).make() if environment.language else None
+
+
+def _versions(language: Language | None) -> str:
+    """Sh lines that say which tools are there."""
+    tools = language.tools if language else {}
+    return "".join(
+        f"""if said=$({command} 2>&1); then echo "{VERSION}{tool}: $(echo "$said" | head -n 1)"; fi\n"""
+        for tool, command in tools.items()
+    )
+
+
+def _check_tools(environment: Environment, language: Language, said: tuple[str, ...]) -> None:
+    build = f"build the target '{language.name}' of docker/Dockerfile, or leave --image out"
+    for tool in language.tools:
+        found = [line.partition(": ")[2] for line in said if line.startswith(f"{tool}: ")]
+        if not found:
+            raise EnvironmentMissing(
+                f"The image '{environment.image}' has no working {tool}, which {language.name} tasks need: {build}."
+            )
+        if tool == next(iter(language.tools)) and numbers(found[0]) < numbers(language.minimum):
+            raise EnvironmentMissing(
+                f"{found[0]} in the image '{environment.image}' is older than {language.minimum}, "
+                f"which {language.name} tasks need: {build}."
+            )
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The first dotted number in a tool's own words."""
+    match = re.search(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def _try(sandbox: Sandbox, environment: Environment, script: str) -> Execution:
     with tempfile.NamedTemporaryFile(prefix="retrial-probe-") as canary:
-        script = f"CANARY={canary.name}\n{SCRIPT}"
-        return sandbox.run(Job(environment=environment, script=script, files={}, limits=LIMITS))
+        whole = f"CANARY={canary.name}\n{script}"
+        return sandbox.run(Job(environment=environment, script=whole, files={}, limits=LIMITS))
 
 
 def _holes(seen: Execution) -> str:
-    lines = seen.stdout.splitlines()
+    lines = [line for line in seen.stdout.splitlines() if not line.startswith(VERSION)]
     if seen.timed_out or HELD not in lines:
         return f"the probe did not end ({(seen.stderr.strip() or 'without a word').splitlines()[-1]})"
     return ", ".join(line for line in lines if line != HELD)

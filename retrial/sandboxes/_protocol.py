@@ -34,6 +34,8 @@ ENVIRONMENT: Mapping[str, str] = {
     "LANG": "C.UTF-8",
     "USER": "nobody",
 }
+STORE = "RETRIAL_STORE"
+"""Names the folder in which each language has a folder of packages and warm caches."""
 PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 SUPERVISOR = r"""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -19,7 +18,8 @@ from pathlib import PurePosixPath
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context, Language, Toolchain
-from retrial.sandboxes import _cgroup, _nobody, _protocol, _stream
+from retrial.sandboxes import _cgroup, _nobody, _protocol, _stores, _stream
+from retrial.sandboxes._probe import numbers
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
 
 SHM_BYTES = 64 << 20
@@ -53,14 +53,19 @@ class Bwrap:
         return ""
 
     def state(self, environment: Environment) -> str:
-        return f"ready ({_toolchain(environment.language).version})"
+        version = _toolchain(environment.language).version
+        if _stores.ready(environment.language, version):
+            return f"ready ({version})"
+        return f"{version}; its packages and caches will be prepared first"
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
         _check_tool()
-        _toolchain(environment.language)
+        _stores.ensure(environment.language, _toolchain(environment.language).version, say)
 
     def digest(self, environment: Environment) -> str:
-        return fingerprint(self.name, environment.name, _toolchain(environment.language).version)
+        version = _toolchain(environment.language).version
+        store = _stores.digest(environment.language, version)
+        return fingerprint(self.name, environment.name, version, *([store] if store else []))
 
     def describe(self) -> Mapping[str, str]:
         return {"sandbox": self.name, "version": _version(), "limits": _cgroup.method().name}
@@ -176,12 +181,15 @@ def _options(job: Job, stack: ExitStack) -> tuple[list[str], list[int]]:
     """For bwrap, and the descriptors they name."""
     toolchain = _toolchain(job.environment.language)
     files = {**FILES, **toolchain.files}
+    store = _stores.root(job.environment.language, toolchain.version).absolute()
+    prepared = store / job.environment.language
+    binds = (*toolchain.binds, *(((str(prepared), str(prepared)),) if prepared.is_dir() else ()))
     options = [*_namespaces(job.network), *_writable(job.limits)]
     etc = (*ETC, *(ETC_NETWORK if job.network else ()))
-    for folder in _parents((*etc, *files, *(path for _, path in (*toolchain.binds, *toolchain.symlinks)))):
+    for folder in _parents((*etc, *files, *(path for _, path in (*binds, *toolchain.symlinks)))):
         options += ["--dir", folder]
     options += _system(etc)
-    for source, target in toolchain.binds:
+    for source, target in binds:
         options += ["--ro-bind", source, target]
     for target, path in toolchain.symlinks:
         options += ["--symlink", target, path]
@@ -190,7 +198,8 @@ def _options(job: Job, stack: ExitStack) -> tuple[list[str], list[int]]:
         descriptors.append(_memory_file(content, stack))
         options += ["--perms", "0444", "--file", str(descriptors[-1]), path]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    for name, value in (*_protocol.ENVIRONMENT.items(), ("PATH", ":".join((*toolchain.path, *_protocol.PATH)))):
+    variables = {**_protocol.ENVIRONMENT, "PATH": ":".join((*toolchain.path, *_protocol.PATH))}
+    for name, value in (*variables.items(), (_protocol.STORE, str(store))):
         options += ["--setenv", name, value]
     return options, descriptors
 
@@ -245,12 +254,6 @@ def _toolchain(language: str) -> Toolchain:
     if numbers(found.version) < numbers(part.minimum):
         raise EnvironmentMissing(f"{found.version} is older than {part.minimum}, which {language} tasks need.")
     return found
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """The first dotted number in a tool's own words."""
-    match = re.search(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 @functools.cache

@@ -131,7 +131,7 @@ def _container(client: APIClient, job: Job) -> Iterator[str]:
             user=_user(),
             hostname="retrial",
             working_dir="/",
-            environment=dict(_protocol.ENVIRONMENT),
+            environment={**_protocol.ENVIRONMENT, _protocol.STORE: _images.STORE},
             labels={LABEL: str(os.getpid()), OWNERS: _owners()},
             stdin_open=True,
             host_config=_host_config(client, job),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from retrial import registry
-from retrial.benchmarks.exercism import BUNDLED, Exercism
+from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.protocols import Language, Sandbox
 from retrial.types import Outcome, Task
@@ -22,7 +22,7 @@ def language(request: pytest.FixtureRequest) -> Language:
 
 @pytest.fixture
 def benchmark() -> Exercism:
-    return Exercism(BUNDLED["demo"], "demo", 2)
+    return Exercism(DEMO, "demo", 2)
 
 
 def first_task(benchmark: Exercism, language: Language) -> Task:

@@ -1,0 +1,74 @@
+"""Go: `go test`, its own JSON, gofmt and the compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+
+from retrial.errors import TreeError
+from retrial.languages import _host, _shell
+from retrial.protocols import Language, Suite, Toolchain
+
+# Its build cache may be read-only: what is there is used, what a job would add is lost.
+SETTINGS = """\
+export GOCACHE="$RETRIAL_STORE/go/cache" GOPATH=/tmp/go GOPROXY=off GOTOOLCHAIN=local GOTELEMETRY=off
+export GOFLAGS=-buildvcs=false CGO_ENABLED=0
+[ -d "$GOCACHE" ] || export GOCACHE=/tmp/go-cache
+"""
+
+# How it is formatted is a matter of taste, but what cannot be formatted is no Go. Nor is what cannot be compiled.
+LINT = 'broken=$(gofmt -e {files} 2>&1 >/dev/null) || {{ echo "$broken"; exit 1; }}; go build ./...'
+
+# Through a pipe with a name, for the status is that of `go test`: the whole report, and live on standard output.
+RUN = """\
+mkfifo /tmp/go-events
+tee "$RETRIAL_REPORTS/go.json" </tmp/go-events &
+go test -json{how} ./... >/tmp/go-events
+status=$?
+wait
+exit $status
+"""
+
+
+def make() -> Language:
+    return Language(
+        name="go",
+        minimum="1.21",
+        suffixes=(".go",),
+        tests=("*_test.go",),
+        reader="gotest",
+        tools={"go": "go version", "gofmt": "command -v gofmt"},
+        toolchain=toolchain,
+        script=script,
+        reference=reference,
+        telling=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
+        timeout=120.0,
+    )
+
+
+def script(suite: Suite) -> str:
+    if suite.command:
+        return SETTINGS + suite.command
+    # Never from the cache of results: it is ours, and a verdict must be seen.
+    run = _shell.BUILD + RUN.format(how=" -count=1")
+    if suite.hidden:
+        return SETTINGS + run
+    return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + run
+
+
+def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if len(solution) != len(example):
+        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
+    return dict(zip(solution, example.values(), strict=True))
+
+
+def toolchain() -> Toolchain | str:
+    if gone := _host.missing(("go",), "Go"):
+        return gone
+    version, root = _host.say("go", "version"), _host.say("go", "env", "GOROOT")
+    if not version or not root:
+        return "'go version' fails here: install Go anew, or use Docker."
+    return Toolchain(
+        version=version, binds=_host.folders(os.path.realpath(root)), path=(f"{os.path.realpath(root)}/bin",)
+    )

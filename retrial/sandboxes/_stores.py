@@ -1,0 +1,87 @@
+"""Packages and warm caches of a language on this host: what an image has in /opt/retrial, made by the same script.
+
+A store is made where it stays, for build tools write absolute paths into their caches; `.ready` says that it is whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from retrial import paths
+from retrial.errors import EnvironmentMissing
+from retrial.types import fingerprint
+
+SCRIPTS = paths.PROJECT / "docker" / "prepare"
+READY = ".ready"
+SECONDS = 1800.0
+LAST_LINES = 5
+
+
+def digest(language: str, version: str) -> str:
+    """Names exactly what a store holds; empty for a language that needs none."""
+    folder = SCRIPTS / language
+    if not folder.is_dir():
+        return ""
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
+    return fingerprint(language, version, files)[:16]
+
+
+def root(language: str, version: str) -> Path:
+    """What jobs know as RETRIAL_STORE."""
+    return paths.cache() / "stores" / digest(language, version)
+
+
+def ready(language: str, version: str) -> bool:
+    return not digest(language, version) or (root(language, version) / READY).exists()
+
+
+def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
+    """Make the store unless it is there.
+
+    Raises: EnvironmentMissing.
+    """
+    if ready(language, version):
+        return
+    place = root(language, version)
+    place.mkdir(parents=True, exist_ok=True)
+    with _alone(place):
+        if ready(language, version):
+            return
+        say(f"Preparing packages and caches for {language} ({version}), once …")
+        shutil.rmtree(place / language, ignore_errors=True)
+        _make(language, place / language)
+        (place / READY).touch()
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Two programs may want the same store at once."""
+    with (place / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(language: str, folder: Path) -> None:
+    # With the user's own settings, which may know a proxy or a mirror; but for all to read.
+    command = ["sh", "-c", 'umask 022; exec sh ./prepare "$1"', "sh", str(folder.absolute())]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=SCRIPTS / language,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentMissing(f"Preparing {language} took longer than {SECONDS:.0f} s.") from error
+    if done.returncode:
+        lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
+        raise EnvironmentMissing(f"Packages for {language} could not be had: {' / '.join(lines[-LAST_LINES:])}")
