@@ -32,7 +32,7 @@ sandbox: $(VENV)/.ready
 
 demo: setup sandbox
 	@echo "== Phase 1: a real, very small model edits $(DEMO_TASKS) of the demo tasks, two tries each (about two minutes)"
-	@$(BIN)/python harness.py --run demo --sample-size $(DEMO_TASKS) --turns 1 --max-tokens 256
+	@$(BIN)/python harness.py --run demo --benchmark demo-python --sample-size $(DEMO_TASKS) --turns 1 --max-tokens 256
 	@echo "== Phase 2: its patches are scored in fresh sandboxes"
 	@$(BIN)/python report.py demo
 

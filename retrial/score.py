@@ -8,7 +8,7 @@ from retrial import cache
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
 from retrial.protocols import Benchmark, Sandbox
-from retrial.references import Reference, reference
+from retrial.references import Reference, reference, stub_void
 from retrial.submissions import Submission
 from retrial.types import Answer, Outcome, Task, Verdict
 
@@ -47,8 +47,15 @@ class Scorer:
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
         verdict, cached = self._verdict(task, submission, answer, known)
-        script = answer.check.script
-        return Scored(submission=submission, task=task, verdict=verdict, void=known.void, cached=cached, script=script)
+        return Scored(
+            submission=submission,
+            task=task,
+            verdict=verdict,
+            # After the verdict, which is the stub's own with `--null`.
+            void=known.void or stub_void(task, answer, known, self.sandbox, self.verdicts),
+            cached=cached,
+            script=answer.check.script,
+        )
 
     def _verdict(self, task: Task, submission: Submission, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
         selection = select(task, submission.patch)

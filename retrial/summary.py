@@ -67,7 +67,7 @@ def results(report: Report) -> dict[str, object]:
         "schema": SCHEMA,
         "run": report.run,
         "benchmark": report.benchmark,
-        "totals": totals(report),
+        "totals": {**totals(report), "tests": tests(report.measured)},
         "rate": {
             **rate(report.measured),
             "attempts": report.attempts(),
@@ -78,7 +78,7 @@ def results(report: Report) -> dict[str, object]:
         "not_measured": report.not_measured,
         "skipped": dict(report.skipped),
         "void": report.void,
-        "by_language": _by(report, lambda row: row.task.language),
+        "by_language": _by_language(report),
         "by_model": _by_model(report),
         "by_format": _by(report, lambda row: str(_record(report, row).get("edit_format") or "unknown")),
         "spent": report.spent,
@@ -146,6 +146,20 @@ def _by(report: Report, name: Any) -> dict[str, object]:
     return {key: rate(rows) for key, rows in sorted(groups.items())}
 
 
+def _by_language(report: Report) -> dict[str, dict[str, object]]:
+    rows = {
+        row.task.language: [each for each in report.measured if each.task.language == row.task.language]
+        for row in report.measured
+    }
+    return {language: {**rate(each), "tests": tests(each)} for language, each in sorted(rows.items())}
+
+
+def tests(rows: Sequence[Scored]) -> dict[str, int]:
+    """How many tests were run, and what became of them: none may be left out silently."""
+    found = Counter(str(status) for row in rows for status in row.verdict.tests.values())
+    return {"total": found.total(), **{str(status): found[str(status)] for status in Status}}
+
+
 def _by_model(report: Report) -> dict[str, dict[str, object]]:
     """What each model of the ladder was asked and brought; for foreign files, by their own name."""
     if not report.records:
@@ -204,6 +218,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "stderr": verdict.stderr[:SHOWN_CHARACTERS],
         "tests_passed": passed,
         "tests_failed": failed,
+        "tests_skipped": len(verdict.tests) - passed - failed,
         "seconds": round(verdict.seconds, 3),
         "outcome": verdict.outcome,
         "reason": verdict.reason,

@@ -17,6 +17,8 @@ def render(report: Report, content: Mapping[str, Any]) -> str:
     parts = []
     if 0 < len(report.scored) <= LISTED:
         parts.append(_instances(report, content))
+    if len(content["by_language"]) > 1:
+        parts.append(_languages(content["by_language"]))
     if content["by_model"] and report.records:
         parts.append(_models(content["by_model"]))
     parts.append(_headline(report, content))
@@ -47,6 +49,20 @@ def _short(text: str) -> str:
     return line if len(line) <= 70 else line[:69] + "…"
 
 
+def _languages(by_language: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            name,
+            str(row["of"]),
+            str(row["resolved"]),
+            f"{row['percent']:.1f} %",
+            f"{row['tests']['passed']}/{row['tests']['total']}",
+        )
+        for name, row in by_language.items()
+    ]
+    return grid(("language", "measured", "resolved", "rate", "tests"), rows)
+
+
 def _models(by_model: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [
         (
@@ -75,6 +91,7 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         f"unresolved    {counted['unresolved']}" + (f"  ({details})" if details else ""),
         f"not measured  {counted['not_measured']}",
         f"skipped       {counted['skipped']}",
+        *_reasons("skipped", report.skipped),
         f"rate          {_percent(shown)} of {shown['of']} measured"
         f"{', the visible tests are the acceptance tests' if shown['visible_is_hidden'] else ''}"
         f"{', with retries' if shown['attempts'] == '2+' else ''}",
@@ -82,10 +99,8 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
     lines += _reasons("not measured", report.not_measured)
     if report.void:
         calibrated = content["rate_calibrated"]
-        lines.append(
-            f"void          {len(report.void)} (the reference fails here); without them {_percent(calibrated)}"
-        )
-        lines += _reasons("void", report.void)
+        lines.append(f"void          {len(report.void)}; without them {_percent(calibrated)} of {calibrated['of']}")
+        lines += [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
     whole = content["rate_of_benchmark"]
     if whole["of"] != shown["of"]:
         lines.append(

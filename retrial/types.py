@@ -133,7 +133,7 @@ class Task:
     reserved: tuple[str, ...] = ()
     """Globs of file names (of paths, with a slash) that a patch may never add: tests, build and configuration files."""
     read_only: tuple[str, ...] = ()
-    """Paths shown to the agent that a patch may not change."""
+    """Paths shown to the agent as there to be used, not to be changed."""
     aliases: tuple[str, ...] = ()
     """Other names that `-t` takes for it, such as `python/word-count`."""
 

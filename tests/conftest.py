@@ -39,21 +39,22 @@ def bwrap() -> Sandbox:
     return ready("bwrap")
 
 
-def ready(name: str) -> Sandbox:
+def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
     part: Sandbox = registry.module("sandboxes", name).make(Context(options=None))
-    require(name, part.unavailable((PYTHON,)))
-    part.prepare(PYTHON, lambda text: None)
+    require(name, part.unavailable((environment,)))
+    part.prepare(environment, lambda text: None)
     return part
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home and a cache of the test's own; only the model's weights are shared."""
-    weights = paths.cache() / "weights"
-    weights.mkdir(parents=True, exist_ok=True)
+    """A home and a cache of the test's own; only what was fetched is shared."""
     own = tmp_path / "cache"
     own.mkdir()
-    (own / "weights").symlink_to(weights.resolve())
+    for fetched in ("weights", "stores"):
+        shared = paths.cache() / fetched
+        shared.mkdir(parents=True, exist_ok=True)
+        (own / fetched).symlink_to(shared.resolve())
     monkeypatch.setenv("RETRIAL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RETRIAL_CACHE", str(own))
     return tmp_path / "home"

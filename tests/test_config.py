@@ -22,7 +22,7 @@ def refused(*argv: object) -> str:
 
 def test_no_argument_is_the_demo_with_the_local_model() -> None:
     options = harness()
-    assert (options.benchmark, options.agent, options.models, options.turns) == ("demo", "edit", ("local",), 2)
+    assert (options.benchmark, options.agent, options.models, options.turns) == ("demo-python", "edit", ("local",), 2)
 
 
 def test_options_repeat_and_keep_their_order() -> None:

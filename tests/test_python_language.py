@@ -76,12 +76,12 @@ def test_a_silenced_error_is_an_error() -> None:
     ],
 )
 def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str) -> None:
-    task = Exercism(DEMO, "demo", 2).tasks()[0]
+    task = Exercism(DEMO, "demo", languages=("python",)).tasks()[0]
     assert not patches.writable(task, name, task.tree.files())
 
 
 def test_a_new_module_beside_the_solution_counts() -> None:
-    task = Exercism(DEMO, "demo", 2).tasks()[0]
+    task = Exercism(DEMO, "demo", languages=("python",)).tasks()[0]
     assert patches.writable(task, "my_helper.py", task.tree.files())
     assert not patches.writable(task, "sub/my_helper.py", task.tree.files())
     assert not patches.writable(task, "my_helper.txt", task.tree.files())

@@ -77,7 +77,9 @@ class Session:
     ) -> None:
         self._task, self._workspace, self._model, self._check = task, workspace, model, check
         self._format, self._reflections = edit_format, reflections
-        self._names = ", ".join(task.editable)
+        # Not the manifests: the task is about code, and asks for no packages.
+        self._offered = tuple(path for path in task.editable if path not in task.partial)
+        self._names = ", ".join(self._offered)
         self.effort = Effort(edit_outcome=False)
         self.chat = [
             Message(role="system", content=edit_format.prompt),
@@ -161,7 +163,7 @@ class Session:
         return text
 
     def _editable_files(self) -> dict[str, str]:
-        return {path: self._text(path) for path in self._task.editable}
+        return {path: self._text(path) for path in self._offered}
 
     def _text(self, path: str) -> str:
         return (self._workspace.read(path) or b"").decode("utf-8", "replace")

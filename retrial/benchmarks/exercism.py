@@ -136,6 +136,7 @@ class Exercism:
 
     def _task(self, exercise: Exercise) -> Task:
         language, slug = exercise.language, exercise.root.name
+        partial = tuple(path for path in exercise.solution if path in language.partial)
         return Task(
             instance_id=exercise.instance_id,
             benchmark=self.name,
@@ -144,10 +145,10 @@ class Exercism:
             tree=FolderTree(root=exercise.root, paths=exercise.shown),
             environment=replace(language.environment, image=self._image or language.environment.image),
             editable=exercise.solution,
-            partial=tuple(path for path in exercise.solution if path in language.partial),
+            partial=partial,
             addable=tuple(f"*{suffix}" for suffix in language.suffixes),
             reserved=(*language.tests, *language.reserved),
-            read_only=exercise.beside if self._show_editor_files else (),
+            read_only=(*exercise.beside, *partial) if self._show_editor_files else (),
             aliases=(f"{language.name}/{slug}", slug),
         )
 

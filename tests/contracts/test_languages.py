@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,21 @@ import pytest
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
+from retrial.patches import diff, matches, writable
+from retrial.paths import PROJECT
 from retrial.protocols import Language, Sandbox
-from retrial.types import Outcome, Task
+from retrial.types import Outcome, Status, Task
+from tests.conftest import ready
+
+# Where tests are written, and how one begins.
+A_TEST = {
+    "python": ("*_test.py", r"def test_"),
+    "javascript": ("*.spec.js", r"\bx?test\("),
+    "go": ("*_test.go", r"func Test"),
+    "rust": ("tests/*.rs", r"#\[test\]"),
+    "java": ("src/test/*.java", r"@Test\b"),
+    "cpp": ("*_test.cpp", r"TEST_CASE\("),
+}
 
 
 @pytest.fixture(params=registry.names("languages"))
@@ -20,21 +34,46 @@ def language(request: pytest.FixtureRequest) -> Language:
     return part
 
 
+@pytest.fixture(params=registry.names("sandboxes"))
+def sandbox(request: pytest.FixtureRequest, language: Language) -> Sandbox:
+    return ready(request.param, language.environment)
+
+
 @pytest.fixture
 def benchmark() -> Exercism:
     return Exercism(DEMO, "demo", 2)
 
 
-def first_task(benchmark: Exercism, language: Language) -> Task:
-    return next(task for task in benchmark.tasks() if task.language == language.name)
+def tasks_of(benchmark: Exercism, language: Language) -> list[Task]:
+    return [task for task in benchmark.tasks() if task.language == language.name]
 
 
 def test_its_data_is_whole(language: Language) -> None:
     assert re.fullmatch(r"\d+(\.\d+)*", language.minimum)
     assert all(suffix.startswith(".") for suffix in language.suffixes)
     assert language.tests
-    assert language.reader in registry.names("readers")
-    assert language.environment.language == language.name
+    assert language.tools
+    assert {language.reader, language.command_reader} <= set(registry.names("readers"))
+    assert re.compile(language.telling)
+    assert language.timeout >= 60
+
+
+def test_it_has_a_target_of_its_own_and_all_has_its_packages(language: Language) -> None:
+    dockerfile = (PROJECT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(rf"^FROM \S+ AS {language.name}$", dockerfile, re.MULTILINE)
+    assert language.name.upper() + "_PACKAGES" in dockerfile.partition("AS all")[2]
+
+
+def test_the_demo_has_two_tasks_of_it_at_least(language: Language, benchmark: Exercism) -> None:
+    assert len(tasks_of(benchmark, language)) >= 2
+
+
+def test_a_test_file_cannot_be_added(language: Language, benchmark: Exercism) -> None:
+    task = tasks_of(benchmark, language)[0]
+    folder = task.editable[0].rpartition("/")[0]
+    tests = benchmark.visible(task.instance_id).files
+    assert not any(writable(task, path, task.tree.files()) for path in tests)
+    assert writable(task, f"{folder}/more{language.suffixes[0]}".lstrip("/"), task.tree.files())
 
 
 def test_the_same_text_has_no_new_errors(language: Language) -> None:
@@ -42,34 +81,40 @@ def test_the_same_text_has_no_new_errors(language: Language) -> None:
     assert language.lint(files, files) == ()
 
 
-def test_text_that_is_no_code_is_a_new_error(language: Language) -> None:
-    path = f"a{language.suffixes[0]}"
-    assert language.lint({path: b""}, {path: b"this is ( no code at all\n"})
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("which", ["visible", "hidden"])
-def test_the_reference_passes_and_the_stub_fails(
+def test_the_reference_passes_every_test_in_the_file_and_the_stub_does_not(
     which: str, language: Language, benchmark: Exercism, sandbox: Sandbox
 ) -> None:
-    task = first_task(benchmark, language)
+    # The last: those that ship with tests switched off are there.
+    task = tasks_of(benchmark, language)[-1]
     answer = benchmark.answer(task.instance_id)
     check = answer.check if which == "hidden" else benchmark.visible(task.instance_id)
     gold = run_check(task, answer.patch, check, sandbox)
     assert gold.outcome is Outcome.RESOLVED, gold.output
-    assert gold.tests
     assert gold.lint == ()
+    assert set(gold.tests.values()) == {Status.PASSED}
+    assert sum("/" not in test.rpartition("::")[2] for test in gold.tests) == written(language, check.files)
     stub = run_check(task, "", replace(check, expected=gold.tests), sandbox, untouched=True)
     assert stub.outcome is Outcome.TESTS_FAILED
 
 
-@pytest.mark.real
-def test_code_that_cannot_be_loaded_is_a_failed_build(language: Language, benchmark: Exercism, bwrap: Sandbox) -> None:
-    from retrial.patches import diff
+def written(language: Language, files: Mapping[str, bytes]) -> int:
+    """How many tests a reader would count."""
+    glob, test = A_TEST[language.name]
+    return sum(len(re.findall(test, text.decode())) for path, text in files.items() if matches(path, [glob]))
 
-    task = first_task(benchmark, language)
+
+@pytest.mark.real
+def test_code_that_is_none_is_a_failed_build_with_a_reason(
+    language: Language, benchmark: Exercism, sandbox: Sandbox
+) -> None:
+    task = tasks_of(benchmark, language)[0]
     base = task.tree.files()
     patch = diff(base, {**base, task.editable[0]: b"this is ( no code at all\n"})
-    verdict = run_check(task, patch, benchmark.visible(task.instance_id), bwrap)
-    assert verdict.outcome is Outcome.BUILD_FAILED
-    assert verdict.lint
+    for check in (benchmark.visible(task.instance_id), benchmark.answer(task.instance_id).check):
+        verdict = run_check(task, patch, check, sandbox)
+        assert verdict.outcome is Outcome.BUILD_FAILED
+        assert bool(verdict.lint) is check.lint
+        assert verdict.exit_code
+        assert ":" in verdict.reason, verdict.reason

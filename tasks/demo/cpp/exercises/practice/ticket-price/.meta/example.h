@@ -1,0 +1,7 @@
+#pragma once
+
+namespace ticket_price {
+
+int price(int age);
+
+}  // namespace ticket_price

@@ -1,0 +1,3 @@
+module swimlanes
+
+go 1.18

@@ -1,0 +1,3 @@
+module warmdays
+
+go 1.18

@@ -1,0 +1,6 @@
+class FrontDesk {
+
+    String greet(String name) {
+        return "Welcome, " + name + "!";
+    }
+}

@@ -1,0 +1,6 @@
+class FrontDesk {
+
+    String greet(String name) {
+        throw new UnsupportedOperationException("Write the method greet");
+    }
+}

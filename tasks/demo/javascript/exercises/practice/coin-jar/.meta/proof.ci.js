@@ -1,0 +1,1 @@
+export const total = (coins) => coins.reduce((sum, coin) => sum + coin, 0);

@@ -1,0 +1,3 @@
+module.exports = {
+  presets: ['@exercism/babel-preset-javascript'],
+};
