@@ -63,16 +63,28 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
         why_not = sandbox.unavailable(())
         if why_not:
             raise UsageError(f"Sandbox {name} cannot be used: {why_not}")
-        return sandbox
+        return _with_images(sandbox, context)
     reasons: list[str] = []
     for part in PREFERRED:
         sandbox = registry.module("sandboxes", part).make(context)
-        why_not = sandbox.unavailable(wanted)
+        why_not = _useless(sandbox, wanted)
         if not why_not:
             say(f"Sandbox: {part} ({'not ' + reasons[0] if reasons else 'preferred, and it answers'})")
-            return sandbox
+            return _with_images(sandbox, context)
         reasons.append(f"{part}: {why_not.rstrip('.')}")
     raise UsageError(f"No sandbox can be used here ({'; '.join(reasons)}): {HELP}.")
+
+
+def _useless(sandbox: Sandbox, environments: tuple[Environment, ...]) -> str:
+    """Why it can run none of these; tasks of some that it cannot run are skipped."""
+    why_not = [sandbox.unavailable((each,)) for each in environments] or [sandbox.unavailable(())]
+    return why_not[0] if all(why_not) else ""
+
+
+def _with_images(sandbox: Sandbox, context: Context) -> Sandbox:
+    if getattr(context.options, "image", "") and sandbox.name == "bwrap":
+        raise UsageError("--image needs a Docker engine: bwrap shows the toolchains of this host.")
+    return sandbox
 
 
 def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:

@@ -18,7 +18,7 @@ from docker.api import APIClient
 from docker.errors import APIError, DockerException, ImageNotFound
 from requests.exceptions import RequestException
 
-from retrial.errors import EnvironmentMissing
+from retrial.errors import EnvironmentMissing, UsageError
 from retrial.types import Environment
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker"
@@ -60,7 +60,7 @@ def _context(target: str) -> bytes:
     head, *stages = STAGE.split((FOLDER / "Dockerfile").read_text(encoding="utf-8"))
     texts = {stages[place + 1]: stages[place] + stages[place + 2] for place in range(0, len(stages), 3)}
     if target not in texts:
-        raise EnvironmentMissing(f"docker/Dockerfile has no target '{target}'; it has {', '.join(texts)}.")
+        raise UsageError(f"docker/Dockerfile has no target '{target}'; it has {', '.join(texts)}.")
     wanted = [name for name in texts if target == ALL or name == target]
     files = {"Dockerfile": (head + "".join(texts[name] for name in wanted)).encode()}
     for folder in wanted:

@@ -27,7 +27,7 @@ def test_gold_is_resolved_and_null_is_not(run: Run, home: Path, sandbox: Sandbox
     gold = run("harness.py", "-a", "gold", "--sandbox", sandbox.name)
     assert gold.returncode == 0, gold.stderr
     assert run("report.py", "--sandbox", sandbox.name).returncode == 0
-    content = results(home, "demo--gold")
+    content = results(home, "demo-python--gold")
     size = len(content["instances"])
     assert size >= 10
     assert (content["rate"]["percent"], content["rate"]["resolved"], content["rate"]["of"]) == (100.0, size, size)
@@ -36,7 +36,7 @@ def test_gold_is_resolved_and_null_is_not(run: Run, home: Path, sandbox: Sandbox
     null = run("harness.py", "-a", "null", "--sandbox", sandbox.name)
     assert null.returncode == 0, null.stderr
     assert run("report.py", "--sandbox", sandbox.name).returncode == 0
-    content = results(home, "demo--null")
+    content = results(home, "demo-python--null")
     assert content["rate"]["percent"] == 0.0
     assert content["no_generation"] == sorted(row["instance_id"] for row in content["instances"])
     assert len(content["no_generation"]) == size

@@ -27,7 +27,7 @@ def test_a_real_model_edits_real_code_and_nothing_is_asked_twice(run: Run, home:
     flags = ("-t", "mirror-word", "-t", "even-steven", "--turns", "1", "--tries", "1", "--sandbox", "bwrap")
     done = run("harness.py", *flags)
     assert done.returncode == 0, done.stderr
-    folder = home / "predictions" / "demo--edit--local"
+    folder = home / "predictions" / "demo-python--edit--local"
     journals = {path.name: path.read_bytes() for path in (folder / "journal").iterdir()}
     assert len(journals) == 2
     for path in folder.glob("aider_*.json"):
