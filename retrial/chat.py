@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retrial.attempts import Message, Reply, Request, Usage
 from retrial.errors import BudgetSpent, OutOfTime
 from retrial.prices import Price
 from retrial.protocols import Model
 from retrial.store import Journal
-from retrial.types import Message, Reply, Request, Usage
 
 CHARACTERS_PER_TOKEN = 2
 """A low guess, so that a reservation is a high one."""

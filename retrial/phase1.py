@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from retrial import __version__, config, models, program, registry
+from retrial.attempts import Prediction
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
 from retrial.errors import NotMeasured
@@ -21,7 +22,7 @@ from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder, VisibleCheck, solve
 from retrial.store import Run
 from retrial.table import money
-from retrial.types import Check, Prediction, Task
+from retrial.types import Check, Task
 
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
 

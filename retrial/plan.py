@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial import models, paths, registry
+from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
@@ -16,7 +17,7 @@ from retrial.protocols import Benchmark, Context
 from retrial.selection import select_tasks
 from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name
-from retrial.types import Reply, Request, Task, fingerprint
+from retrial.types import Task, fingerprint
 
 FREE = Price(prompt=0.0, completion=0.0)
 

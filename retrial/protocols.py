@@ -10,21 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from retrial.types import (
-    Answer,
-    Check,
-    Effort,
-    Environment,
-    Execution,
-    Job,
-    Message,
-    Prebuild,
-    Reply,
-    Request,
-    Status,
-    Task,
-    Verdict,
-)
+from retrial.attempts import Effort, Message, Reply, Request
+from retrial.types import Answer, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
 J = TypeVar("J")
 R = TypeVar("R")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrial import patches
+from retrial.attempts import Attempt, Prediction
 from retrial.errors import PatchError
-from retrial.types import Attempt, Prediction
 
 # What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
 TEST_PATHS = ("/test/", "/tests/", "/testing/", "/test_", "/tox.ini")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from retrial.attempts import Attempt, Effort, Prediction
 from retrial.chat import Budget, MeteredChat, Sampling
 from retrial.checks import check_selection, select
 from retrial.errors import BudgetSpent, NotMeasured, OutOfTime, PatchError
@@ -15,7 +16,7 @@ from retrial.prices import Price
 from retrial.protocols import Agent, Model, Sandbox, Workspace
 from retrial.records import attempt_record
 from retrial.store import Journal
-from retrial.types import Attempt, Check, Effort, Prediction, Task, Verdict
+from retrial.types import Check, Task, Verdict
 from retrial.workspace import open_workspace
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from retrial import aider_record
+from retrial.attempts import Usage
 from retrial.score import Scored
 from retrial.stats import wilson
-from retrial.types import Outcome, Status, Usage
+from retrial.types import Outcome, Status
 
 SCHEMA = 1
 SHOWN_CHARACTERS = 1000

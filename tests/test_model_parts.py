@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from retrial import paths
+from retrial.attempts import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
 from retrial.models import _llama, _weights, local, replay
 from retrial.models._endpoints import PROVIDERS, resolve
 from retrial.prices import price
 from retrial.protocols import Context
-from retrial.types import Message, Request, ToolCall
 from tests.conftest import PROJECT, require
 
 KEYS = {key: f"key-of-{row.prefix}" for row in PROVIDERS for key in row.keys[:1]}

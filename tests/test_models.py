@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from retrial.attempts import Message, Reply, Request, ToolCall
 from retrial.errors import ModelError, UsageError
 from retrial.models import openai
 from retrial.models._endpoints import Endpoint, resolve
@@ -19,7 +20,6 @@ from retrial.models._failures import mask, retry_after
 from retrial.models.openai import OpenAIModel
 from retrial.prices import Price
 from retrial.protocols import Context
-from retrial.types import Message, Reply, Request, ToolCall
 from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 
 KEY = "sk-test-0123456789abcdef"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from retrial.attempts import Reply
 from retrial.edits.whole import make
 from retrial.protocols import Edits
-from retrial.types import Reply
 
 ONE = {"add.py": "def add(a, b):\n    pass\n"}
 TWO = {"src/add.py": "", "src/sub.py": ""}

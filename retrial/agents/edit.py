@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from retrial import patches, registry
+from retrial.attempts import Effort, Message, Reply
 from retrial.errors import OutOfTime, PatchError
 from retrial.protocols import Chat, Context, EditFormat, Edits, Workspace
-from retrial.types import Effort, Message, Outcome, Reply, Task, Verdict
+from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50
 

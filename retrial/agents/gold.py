@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from retrial import patches
+from retrial.attempts import Effort
 from retrial.protocols import Benchmark, Chat, Context, Workspace
-from retrial.types import Effort, Task, Verdict
+from retrial.types import Task, Verdict
 
 ASKS_MODEL = False
 

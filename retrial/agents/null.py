@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from retrial.attempts import Effort
 from retrial.protocols import Chat, Context, Workspace
-from retrial.types import Effort, Task, Verdict
+from retrial.types import Task, Verdict
 
 ASKS_MODEL = False
 

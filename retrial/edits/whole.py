@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retrial.attempts import Reply
 from retrial.protocols import Edit, Edits
-from retrial.types import Reply
 
 PROMPT = """\
 You are an expert programmer. Reply with the complete new content of every file that you change, each in this form:

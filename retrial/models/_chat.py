@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.models._failures import Failure
 from retrial.prices import Price
-from retrial.types import Reply, Request, ToolCall, Usage
 
 REFUSABLE: tuple[tuple[str, str], ...] = (
     ("max_tokens", "max_completion_tokens"),

@@ -10,6 +10,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+from retrial.attempts import Reply, Request
 from retrial.errors import ModelError, UsageError
 from retrial.models import _llama
 from retrial.models._endpoints import Endpoint
@@ -17,7 +18,6 @@ from retrial.models._weights import weights
 from retrial.models.openai import OpenAIModel
 from retrial.prices import Price
 from retrial.protocols import Context
-from retrial.types import Reply, Request
 
 BUNDLED_REPLY_TOKENS = 256
 """The bundled model writes nothing longer that is right, but it can repeat itself until its context is full."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from retrial.attempts import Reply, Request
 from retrial.errors import ModelError, UsageError
 from retrial.models import _chat
 from retrial.models._connections import Connections
@@ -22,7 +23,6 @@ from retrial.models._endpoints import Endpoint, resolve
 from retrial.models._failures import Failure, from_status, mask, sentence
 from retrial.prices import Price, price
 from retrial.protocols import Context
-from retrial.types import Reply, Request
 
 if TYPE_CHECKING:
     import openai

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.protocols import Context
-from retrial.types import Reply, Request, ToolCall, Usage
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from retrial import registry
+from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
@@ -18,7 +19,7 @@ from retrial.prices import Price
 from retrial.protocols import Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, VisibleCheck, solve
 from retrial.store import Journal
-from retrial.types import Effort, Prediction, Reply, Request, Task, Verdict
+from retrial.types import Task, Verdict
 from tests.conftest import PROJECT
 from tests.exercises import RIGHT, reply, write_exercise
 

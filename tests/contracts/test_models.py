@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from retrial import paths, registry
+from retrial.attempts import Message, Reply, Request
 from retrial.errors import ModelError, RetrialError, UsageError
 from retrial.protocols import Context, Model
-from retrial.types import Message, Reply, Request
 from tests.conftest import require
 from tests.servers import ChatServer, reply
 

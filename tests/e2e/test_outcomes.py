@@ -34,140 +34,268 @@ ENDLESS_BUILD = Outcome.TIMED_OUT, "the build did not end within 15 s", 15.0
 CASES = {
     "python: no code": Case(
         "python/sum-two",
-        "def add(:\n",
+        """\
+def add(:
+""",
         Outcome.BUILD_FAILED,
         "could not be loaded: .*SyntaxError",
     ),
-    "python: a hang": Case("python/sum-two", "def add(a, b):\n    while True:\n        pass\n", *HANG),
+    "python: a hang": Case(
+        "python/sum-two",
+        """\
+def add(a, b):
+    while True:
+        pass
+""",
+        *HANG,
+    ),
     "python: an exit at once": Case(
-        "python/sum-two", "import os\nos._exit(0)\n", Outcome.BUILD_FAILED, "no report .exit status 0"
+        "python/sum-two",
+        """\
+import os
+os._exit(0)
+""",
+        Outcome.BUILD_FAILED,
+        "no report .exit status 0",
     ),
     "javascript: no code": Case(
-        "javascript/coin-jar", "export const total = (;\n", Outcome.BUILD_FAILED, "could not be loaded: .*SyntaxError"
+        "javascript/coin-jar",
+        """\
+export const total = (;
+""",
+        Outcome.BUILD_FAILED,
+        "could not be loaded: .*SyntaxError",
     ),
     "javascript: an error in every test": Case(
         "javascript/coin-jar",
-        "export const total = () => { throw new Error('no'); };\n",
+        """\
+export const total = () => { throw new Error('no'); };
+""",
         Outcome.TESTS_FAILED,
         "4 of 4 tests did not pass",
     ),
-    "javascript: a hang": Case("javascript/coin-jar", "export const total = () => { for (;;); };\n", *HANG),
+    "javascript: a hang": Case(
+        "javascript/coin-jar",
+        """\
+export const total = () => { for (;;); };
+""",
+        *HANG,
+    ),
     "javascript: an exit at once": Case(
         "javascript/coin-jar",
-        "process.exit(0);\nexport const total = () => 1;\n",
+        """\
+process.exit(0);
+export const total = () => 1;
+""",
         Outcome.BUILD_FAILED,
         "no report|could not be loaded",
     ),
     "go: a type error": Case(
         "go/warm-days",
-        'package warmdays\n\nfunc CountAbove(t []float64, limit float64) int { return "none" }\n',
+        """\
+package warmdays
+
+func CountAbove(t []float64, limit float64) int { return "none" }
+""",
         Outcome.BUILD_FAILED,
         r"the build failed with status 1: .*warm_days.go:3:\d+: cannot use",
     ),
     "go: a panic": Case(
         "go/warm-days",
-        'package warmdays\n\nfunc CountAbove(t []float64, limit float64) int { panic("no") }\n',
+        """\
+package warmdays
+
+func CountAbove(t []float64, limit float64) int { panic("no") }
+""",
         Outcome.TESTS_FAILED,
         "TestCountAbove",
     ),
     "go: a hang": Case(
         "go/warm-days",
-        "package warmdays\n\nfunc CountAbove(t []float64, limit float64) int {\n\tfor {\n\t}\n}\n",
+        """\
+package warmdays
+
+func CountAbove(t []float64, limit float64) int {
+	for {
+	}
+}
+""",
         *HANG,
     ),
     "go: an exit at once": Case(
         "go/warm-days",
-        'package warmdays\n\nimport "os"\n\nfunc init() { os.Exit(0) }\n\n'
-        "func CountAbove(t []float64, limit float64) int { return 0 }\n",
+        """\
+package warmdays
+
+import "os"
+
+func init() { os.Exit(0) }
+
+func CountAbove(t []float64, limit float64) int { return 0 }
+""",
         Outcome.BUILD_FAILED,
         "no tests were found",
     ),
     "rust: a type error": Case(
         "rust/spare-change",
-        "pub fn change(_: u32, _: u32) -> Option<u32> {\n    42\n}\n",
+        """\
+pub fn change(_: u32, _: u32) -> Option<u32> {
+    42
+}
+""",
         Outcome.BUILD_FAILED,
         r"the build failed with status 101: .*error\[E0308\]",
     ),
     "rust: a panic in every test": Case(
         "rust/spare-change",
-        'pub fn change(_: u32, _: u32) -> Option<u32> {\n    panic!("no")\n}\n',
+        """\
+pub fn change(_: u32, _: u32) -> Option<u32> {
+    panic!("no")
+}
+""",
         Outcome.TESTS_FAILED,
         "5 of 5 tests did not pass",
     ),
     "rust: a hang": Case(
         "rust/spare-change",
-        "pub fn change(_: u32, _: u32) -> Option<u32> {\n    loop {}\n}\n",
+        """\
+pub fn change(_: u32, _: u32) -> Option<u32> {
+    loop {}
+}
+""",
         *HANG,
     ),
     "rust: an endless build": Case(
         "rust/spare-change",
-        "#![allow(long_running_const_eval)]\npub const X: u64 = {\n    let mut i = 1u64;\n    while i != 0 {\n        i = i % 7 + 1;\n    }\n"
-        "    i\n};\npub fn change(_: u32, _: u32) -> Option<u32> {\n    Some(X as u32)\n}\n",
+        """\
+#![allow(long_running_const_eval)]
+pub const X: u64 = {
+    let mut i = 1u64;
+    while i != 0 {
+        i = i % 7 + 1;
+    }
+    i
+};
+pub fn change(_: u32, _: u32) -> Option<u32> {
+    Some(X as u32)
+}
+""",
         *ENDLESS_BUILD,
     ),
     "rust: an exit in a test": Case(
         "rust/spare-change",
-        "pub fn change(_: u32, _: u32) -> Option<u32> {\n    std::process::exit(0)\n}\n",
+        """\
+pub fn change(_: u32, _: u32) -> Option<u32> {
+    std::process::exit(0)
+}
+""",
         Outcome.BUILD_FAILED,
         "",
     ),
     "java: a type error": Case(
         "java/front-desk",
-        "class FrontDesk {\n    String greet(String name) {\n        return 42;\n    }\n}\n",
+        """\
+class FrontDesk {
+    String greet(String name) {
+        return 42;
+    }
+}
+""",
         Outcome.BUILD_FAILED,
-        r"the build failed with status 1: .*FrontDesk.java.*incompatible types",
+        "the build failed with status 1: .*FrontDesk.java.*incompatible types",
     ),
     "java: an error in every test": Case(
         "java/front-desk",
-        'class FrontDesk {\n    String greet(String name) {\n        throw new IllegalStateException("no");\n    }\n}\n',
+        """\
+class FrontDesk {
+    String greet(String name) {
+        throw new IllegalStateException("no");
+    }
+}
+""",
         Outcome.TESTS_FAILED,
         "4 of 4 tests did not pass",
     ),
     "java: a hang": Case(
         "java/front-desk",
-        "class FrontDesk {\n    String greet(String name) {\n        while (true) { }\n    }\n}\n",
+        """\
+class FrontDesk {
+    String greet(String name) {
+        while (true) { }
+    }
+}
+""",
         *HANG,
     ),
     "java: an exit in a test": Case(
         "java/front-desk",
-        "class FrontDesk {\n    String greet(String name) {\n        System.exit(0);\n        return name;\n    }\n}\n",
+        """\
+class FrontDesk {
+    String greet(String name) {
+        System.exit(0);
+        return name;
+    }
+}
+""",
         Outcome.BUILD_FAILED,
         "",
     ),
     "cpp: a type error": Case(
         "cpp/ticket-price",
-        '#include "ticket_price.h"\nint ticket_price::price(int) { return "none"; }\n',
+        """\
+#include "ticket_price.h"
+int ticket_price::price(int) { return "none"; }
+""",
         Outcome.BUILD_FAILED,
         r"the build failed with status 2: .*ticket_price.cpp:2:\d+: error:",
     ),
     "cpp: an exception in every test": Case(
         "cpp/ticket-price",
-        '#include "ticket_price.h"\nint ticket_price::price(int) { throw 42; }\n',
+        """\
+#include "ticket_price.h"
+int ticket_price::price(int) { throw 42; }
+""",
         Outcome.TESTS_FAILED,
         "tests did not pass",
     ),
     "cpp: a hang": Case(
         "cpp/ticket-price",
-        '#include "ticket_price.h"\nint ticket_price::price(int age) {\n    volatile int i = age;\n    while (true) i = i + 1;\n}\n',
+        """\
+#include "ticket_price.h"
+int ticket_price::price(int age) {
+    volatile int i = age;
+    while (true) i = i + 1;
+}
+""",
         *HANG,
     ),
     "cpp: an endless build": Case(
         "cpp/ticket-price",
-        "template <int N, int M> struct B { static constexpr int v = B<N - 1, M * 2>::v + B<N - 1, M * 2 + 1>::v; };\n"
-        "template <int M> struct B<0, M> { static constexpr int v = M; };\n"
-        "int ticket_price::price(int) { return B<24, 1>::v; }\n",
+        """\
+template <int N, int M> struct B { static constexpr int v = B<N - 1, M * 2>::v + B<N - 1, M * 2 + 1>::v; };
+template <int M> struct B<0, M> { static constexpr int v = M; };
+int ticket_price::price(int) { return B<24, 1>::v; }
+""",
         *ENDLESS_BUILD,
     ),
     "cpp: a crash": Case(
         "cpp/ticket-price",
-        '#include "ticket_price.h"\n#include <csignal>\nint ticket_price::price(int) { std::raise(SIGKILL); return 0; }\n',
+        """\
+#include "ticket_price.h"
+#include <csignal>
+int ticket_price::price(int) { std::raise(SIGKILL); return 0; }
+""",
         Outcome.BUILD_FAILED,
         "no report .exit status 137",
     ),
     "cpp: an exit at once": Case(
         "cpp/ticket-price",
-        '#include "ticket_price.h"\n#include <cstdlib>\nstatic int gone = (std::_Exit(0), 0);\n'
-        "int ticket_price::price(int) { return gone; }\n",
+        """\
+#include "ticket_price.h"
+#include <cstdlib>
+static int gone = (std::_Exit(0), 0);
+int ticket_price::price(int) { return gone; }
+""",
         Outcome.BUILD_FAILED,
         "no report .exit status 0",
     ),

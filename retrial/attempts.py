@@ -1,0 +1,148 @@
+"""The values of phase 1: what a model is asked and says, what an agent did, what came of one go and of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retrial.types import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a chat."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question to a model, complete: the same request is the same question."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, object], ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+    max_tokens: int = 8192
+    timeout: float = 300.0
+    """Seconds for the whole call with its retries; not part of the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What calls took. A cost of None is unknown, never free; sums with it are unknown too."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=cost,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model said."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    """`length` when the reply was cut at max_tokens or at the context's end."""
+    usage: Usage = Usage(calls=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What an agent says of its own work: counted, never believed."""
+
+    edit_outcome: bool
+    """The last reply's edits were well formed and could be applied."""
+    tests_outcomes: tuple[bool, ...] = ()
+    """One for each turn made: did the visible tests pass after it?"""
+    malformed: int = 0
+    reflections: int = 0
+    lazy_comments: int = 0
+    syntax_errors: int = 0
+    indentation_errors: int = 0
+    test_timeouts: int = 0
+    exhausted: int = 0
+    notes: tuple[str, ...] = ()
+    chat: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One agent, one model, one go, from scratch."""
+
+    number: int
+    """1, 2, … over the whole ladder of this task."""
+    round: int
+    """Which try (one round over all models) it belongs to."""
+    model: str
+    edit_format: str
+    seed: int
+    temperature: float
+    patch: str = ""
+    """As read from the workspace, unfiltered."""
+    counted: str = ""
+    """The part of the patch that counts."""
+    dropped: tuple[str, ...] = ()
+    edit_outcome: bool = False
+    lint_outcome: bool = False
+    test_outcome: bool = False
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    effort: Effort | None = None
+    verdict: Verdict | None = None
+    """The visible check of `counted`."""
+    error: str = ""
+    """Why this attempt could not be measured: our, the machine's or the provider's fault."""
+
+    @property
+    def plausible(self) -> bool:
+        return bool(self.counted) and self.edit_outcome and self.lint_outcome and self.test_outcome
+
+    @property
+    def rank(self) -> int:
+        """0 is best: patch+edit+lint+test, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
+        if not self.counted:
+            return 5
+        if self.edit_outcome and self.lint_outcome:
+            return 0 if self.test_outcome else 1
+        if self.lint_outcome:
+            return 2
+        return 3 if self.edit_outcome else 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """All attempts at one task, and the chosen patch."""
+
+    instance_id: str
+    model_name_or_path: str
+    attempts: tuple[Attempt, ...]
+    tries: int
+    """How many rounds over all models were allowed."""
+    not_measured: str = ""
+    """Why the ladder's result may not be counted; empty when it may."""
+
+    @property
+    def chosen(self) -> Attempt:
+        """The first plausible attempt, else the least bad; of equals the earliest."""
+        return min(self.attempts, key=lambda attempt: (attempt.rank, attempt.number))
