@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import select
 from retrial.errors import UsageError
+from retrial.patches import Selection, diff, patched
 from tests.exercises import RIGHT, write_exercise
 
 
@@ -119,3 +121,58 @@ def test_the_demo_is_large_enough_and_whole() -> None:
     for task in benchmark.tasks():
         assert task.problem_statement
         assert benchmark.answer(task.instance_id).patch
+
+
+def rust(root: Path, **files: str) -> Exercism:
+    folder = root / "rust" / "exercises" / "practice" / "sum-up"
+    names = {"solution": ["src/lib.rs", "Cargo.toml"], "test": ["tests/sum-up.rs"], "example": [".meta/example.rs"]}
+    content = {
+        "src/lib.rs": "mod given;\n",
+        "src/given.rs": "pub struct Given;\n",
+        "Cargo.toml": '[package]\nname = "sum-up"\n',
+        "tests/sum-up.rs": "#[test]\nfn t() {}\n",
+        "tests/more/data.rs": "// of the tests\n",
+        "target/debug/old": "compiled\n",
+        ".meta/example.rs": "mod given;\n// done\n",
+        ".meta/Cargo-example.toml": '[package]\nname = "sum-up"\n\n[dependencies]\nanyhow = "1"\n',
+        ".meta/config.json": json.dumps({"files": names}),
+        **files,
+    }
+    for name, text in content.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return open_folder(root)
+
+
+def test_all_below_a_folder_of_tests_is_a_test_and_build_folders_are_nothing(tmp_path: Path) -> None:
+    (task,) = rust(tmp_path).tasks()
+    assert set(task.tree.files()) == {"src/lib.rs", "src/given.rs", "Cargo.toml"}
+    assert set(rust(tmp_path).visible(task.instance_id).files) == {"tests/sum-up.rs", "tests/more/data.rs"}
+
+
+def test_sources_beside_the_solution_and_manifests_are_shown_read_only(tmp_path: Path) -> None:
+    benchmark = rust(tmp_path)
+    (task,) = benchmark.tasks()
+    assert task.read_only == ("src/given.rs", "Cargo.toml")
+    assert task.partial == ("Cargo.toml",)
+    (task,) = Exercism(benchmark.root, "here", show_editor_files=False).tasks()
+    assert task.read_only == ()
+
+
+def test_a_reference_may_bring_a_manifest(tmp_path: Path) -> None:
+    benchmark = rust(tmp_path)
+    (task,) = benchmark.tasks()
+    assert "anyhow" in benchmark.answer(task.instance_id).patch
+
+
+def test_of_a_manifest_only_the_dependencies_count(tmp_path: Path) -> None:
+    (task,) = rust(tmp_path).tasks()
+    base = task.tree.files()
+    edited = b'[package]\nname = "sum-up"\nautotests = false\n\n[dependencies]\nanyhow = "1"\n'
+    found = select(task, diff(base, {**base, "Cargo.toml": edited}))
+    assert isinstance(found, Selection)
+    assert "Cargo.toml" in found.dropped
+    kept = patched(base, found.patch).files["Cargo.toml"]
+    assert b"anyhow" in kept
+    assert b"autotests" not in kept

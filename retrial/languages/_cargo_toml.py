@@ -26,7 +26,7 @@ def admitted(before: bytes, after: bytes) -> bytes:
         return before
     merged = {**old, TABLE: wanted}
     # As it was written, if it says no more than that.
-    return after if merged == {TABLE: {}, **new} else "".join(_rendered(merged)).encode()
+    return after if merged == {TABLE: {}, **new} else "".join(_rendered(merged)).lstrip().encode()
 
 
 def _parsed(content: bytes) -> dict[str, Any] | None:

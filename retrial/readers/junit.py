@@ -52,9 +52,10 @@ def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
 
 
 def _status(children: Mapping[str, str]) -> Status:
-    if "error" in children:
+    # Only what pytest could not start has no type; elsewhere an error is an exception that left the test.
+    if children.get("error") == "":
         return Status.ERROR
-    if "failure" in children:
+    if "failure" in children or "error" in children:
         return Status.FAILED
     if "skipped" in children:
         return Status.XFAILED if children["skipped"] == "pytest.xfail" else Status.SKIPPED

@@ -1,0 +1,110 @@
+"""JavaScript: Jest, started by npm, and the packages that Exercism's exercises name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+
+from retrial import patches
+from retrial.errors import TreeError
+from retrial.languages import _host, _shell
+from retrial.protocols import Language, Suite, Toolchain
+
+# Node takes its share of the memory it sees, which is not the same in every sandbox.
+SETTINGS = """\
+store="$RETRIAL_STORE/javascript"
+export PATH="$store/bin:$PATH" NODE_OPTIONS=--max-old-space-size=1536 CI=1 FORCE_COLOR=0
+export npm_config_update_notifier=false npm_config_logs_max=0 npm_config_offline=true
+ln -sfn "$store/node_modules" node_modules
+"""
+
+# Read as the module that Babel will take it for, and named as the user knows it.
+LINT = """\
+broken=0
+for file in {files}; do
+    [ -f "$file" ] || {{ echo "Error: $file is not there any more"; broken=1; continue; }}
+    said=$(node --check --input-type=module - <"$file" 2>&1) && continue
+    printf '%s\\n' "$file${{said#\\[stdin\\]}}" | grep -v -e '^ *at ' -e '^Node\\.js v' -e '^$'
+    broken=1
+done
+exit $broken
+"""
+
+# One process for all of it: a test that ends that one leaves no report. Five seconds for a test, which is what Jest
+# gives, are too few for the threads of some references on a busy machine; the whole command has its limit anyway.
+HOW = '--runInBand --no-watchman --testTimeout=20000 --json --outputFile="$RETRIAL_REPORTS/jest.json"'
+VISIBLE = f"npm test -- {HOW}\n"
+HIDDEN = f"node node_modules/jest/bin/jest.js {HOW} --runTestsByPath {{tests}}\n"
+
+TESTS = ("*.spec.js", "*.test.js", "spec.js", "test.js", "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
+
+# What Jest, Babel and their like look for by its name alone.
+RESERVED = ("*.config.js", "jest.setup*.js", ".*.js")
+
+SKIPPED = re.compile(rb"(?<![\w$.])x(test|it|describe)(?=\s*[.(`])")
+
+ABOUT = "[process.version, process.execPath, ...process.report.getReport().sharedObjects].join('\\n')"
+PROGRAM = "/opt/retrial/node/bin/node"
+SHOWN = ("/usr/", "/lib/", "/lib32/", "/lib64/")
+"""Of the host, in every sandbox."""
+
+
+def make() -> Language:
+    return Language(
+        name="javascript",
+        minimum="18.17",
+        suffixes=(".js",),
+        tests=TESTS,
+        reserved=RESERVED,
+        build_folders=("node_modules",),
+        reader="jest",
+        tools={
+            "node": "node --version",
+            "npm": '"$RETRIAL_STORE/javascript/bin/npm" --version',
+            "jest": 'node "$RETRIAL_STORE/javascript/node_modules/jest/bin/jest.js" --version',
+        },
+        toolchain=toolchain,
+        script=script,
+        reference=reference,
+        checked=checked,
+        telling=r"^\S+\.js:\d+$|^\w*Error: |^FATAL ERROR: |^Cannot find module |process\.exit called|^> *\d+ \|",
+        timeout=120.0,
+    )
+
+
+def script(suite: Suite) -> str:
+    if suite.command:
+        return SETTINGS + suite.command
+    if suite.hidden:
+        return SETTINGS + _shell.TEST + HIDDEN.format(tests=shlex.join(suite.tests))
+    return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + _shell.TEST + VISIBLE
+
+
+def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Every test of the list is switched on; one that is skipped by `test.skip` is not of the list."""
+    return {path: SKIPPED.sub(rb"\1", text) if patches.matches(path, TESTS) else text for path, text in files.items()}
+
+
+def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if len(solution) != len(example):
+        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
+    return dict(zip(solution, example.values(), strict=True))
+
+
+def toolchain() -> Toolchain | str:
+    """The program that is behind any shim, and the libraries that it says it has loaded."""
+    # Its npm is for making the store; jobs have their own there.
+    if gone := _host.missing(("node", "npm"), "Node.js with npm"):
+        return gone
+    version, *parts = _host.say("node", "-p", ABOUT).splitlines() or [""]
+    if not version or not parts:
+        return "'node' does not run here: install Node.js anew, or use Docker."
+    files = sorted({os.path.normpath(part) for part in parts if os.path.isfile(part)})
+    return Toolchain(
+        version=f"Node.js {version}",
+        binds=tuple((path, path) for path in files if not path.startswith(SHOWN)),
+        symlinks=((parts[0], PROGRAM),),
+        path=(os.path.dirname(PROGRAM),),
+    )

@@ -1,0 +1,85 @@
+"""What is compiled once: it is made once, handed to jobs, and its failure stops nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from retrial import prebuilt
+from retrial.benchmarks.exercism import Exercism
+from retrial.checks import run_check
+from retrial.protocols import Sandbox
+from retrial.types import Check, Execution, Job, Outcome, Prebuild
+from tests.conftest import PYTHON
+from tests.exercises import write_exercise
+
+# Of two builds no two results are the same.
+MADE = Prebuild(script='cat seed /proc/sys/kernel/random/uuid >"$RETRIAL_REPORTS/made"', files={"seed": b"seed "})
+BROKEN = Prebuild(script='echo half >"$RETRIAL_REPORTS/made"; exit 1', files={})
+
+
+class Counting:
+    """A sandbox that counts the jobs it runs."""
+
+    def __init__(self, inner: Sandbox) -> None:
+        self.name = inner.name
+        self.unavailable, self.state, self.prepare = inner.unavailable, inner.state, inner.prepare
+        self.digest, self.describe = inner.digest, inner.describe
+        self.inner = inner
+        self.jobs = 0
+
+    def run(self, job: Job) -> Execution:
+        self.jobs += 1
+        return self.inner.run(job)
+
+
+@pytest.fixture
+def counting(home: Path, bwrap: Sandbox) -> Counting:
+    return Counting(bwrap)
+
+
+def files(prebuild: Prebuild | None, sandbox: Sandbox) -> dict[str, bytes]:
+    return dict(prebuilt.files(prebuild, PYTHON, sandbox))
+
+
+@pytest.mark.real
+def test_it_is_made_once_from_its_files(counting: Counting) -> None:
+    first = files(MADE, counting)
+    assert [*first] == [".retrial/made"]
+    assert first[".retrial/made"].startswith(b"seed ")
+    assert files(MADE, counting) == first
+    assert counting.jobs == 1
+
+
+@pytest.mark.real
+def test_another_script_or_another_file_is_another_one(counting: Counting) -> None:
+    first = files(MADE, counting)
+    assert files(replace(MADE, files={"seed": b"other "}), counting) != first
+    assert files(replace(MADE, script=MADE.script + "\n"), counting) != first
+    assert counting.jobs == 3
+
+
+@pytest.mark.real
+def test_one_that_fails_leaves_nothing_and_is_not_tried_again(counting: Counting) -> None:
+    assert files(BROKEN, counting) == files(BROKEN, counting) == {}
+    assert counting.jobs == 1
+
+
+@pytest.mark.real
+def test_where_there_is_none_nothing_is_run(counting: Counting) -> None:
+    assert files(None, counting) == {}
+    assert counting.jobs == 0
+
+
+@pytest.mark.real
+def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home: Path, bwrap: Sandbox) -> None:
+    benchmark = Exercism(write_exercise(tmp_path / "bench"), "bench")
+    (task,) = benchmark.tasks()
+    check = Check(script="cat .retrial/made", files={}, reader="status", prebuild=MADE)
+    seen = run_check(task, "", check, bwrap, untouched=True)
+    assert seen.outcome is Outcome.RESOLVED
+    assert seen.stdout.startswith("seed ")
+    assert check.digest == replace(check, prebuild=None).digest
+    assert run_check(task, "", replace(check, prebuild=BROKEN), bwrap, untouched=True).exit_code == 1
