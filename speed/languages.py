@@ -26,7 +26,7 @@ from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Task
 
 WORKERS = 2
-COMPILED = {"go": ("cache",), "rust": ("target",), "java": ("maven.jsa", "surefire.jsa"), "javascript": ("jest-cache",)}
+COMPILED = {"go": ("cache",), "rust": ("target",), "java": ("maven.jsa", "javac.jsa")}
 """What of each store is there for speed alone."""
 COLD = """\
 mkdir -p /tmp/cold/{language}

@@ -13,6 +13,7 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.languages.javascript import make
 from retrial.paths import PROJECT
+from retrial.protocols import Suite
 from retrial.readers.jest import make as reader
 from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
 from tests.conftest import ready
@@ -49,6 +50,11 @@ def test_what_only_looks_like_one_is_left_alone(text: str) -> None:
 def test_only_test_files_are_changed() -> None:
     files = {"helper.js": b"xtest('a', f)", "data/xtest.txt": b"xtest('a', f)"}
     assert make().checked(files) == files
+
+
+def test_a_helper_of_the_tests_is_not_run_as_one() -> None:
+    suite = Suite(solution=("a.js",), tests=("a.spec.js", "cases.js", "__mocks__/fs.js"), hidden=True)
+    assert make().script(suite).endswith(" --runTestsByPath a.spec.js\n")
 
 
 def said(*suites: object) -> Execution:

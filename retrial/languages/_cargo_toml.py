@@ -21,7 +21,12 @@ def admitted(before: bytes, after: bytes) -> bytes:
     if old is None or new is None:
         return before
     known = _table(old)
-    wanted = {name: crate for name, crate in _table(new).items() if crate == known.get(name) or _plain(name, crate)}
+    # What may not be said of a crate is as if nothing had been said.
+    wanted = {
+        name: crate if _plain(name, crate) else known[name]
+        for name, crate in _table(new).items()
+        if _plain(name, crate) or name in known
+    }
     if wanted == known:
         return before
     merged = {**old, TABLE: wanted}

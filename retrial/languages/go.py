@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 
-from retrial.errors import TreeError
-from retrial.languages import _host, _shell
+from retrial.languages import _host, _reference, _shell
 from retrial.protocols import Language, Suite, Toolchain
 
 # Its build cache may be read-only: what is there is used, what a job would add is lost.
@@ -41,7 +39,7 @@ def make() -> Language:
         tools={"go": "go version", "gofmt": "command -v gofmt"},
         toolchain=toolchain,
         script=script,
-        reference=reference,
+        reference=_reference.in_order,
         telling=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
         timeout=120.0,
     )
@@ -55,12 +53,6 @@ def script(suite: Suite) -> str:
     if suite.hidden:
         return SETTINGS + run
     return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + run
-
-
-def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    if len(solution) != len(example):
-        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
-    return dict(zip(solution, example.values(), strict=True))
 
 
 def toolchain() -> Toolchain | str:

@@ -33,12 +33,15 @@ find src/main/java -name '*.java' -exec javac {" ".join(f"-J{option}" for option
 # In one stream, as it happens.
 RUN = 'mvn -B -gs "$HOME/.m2/settings.xml" test 2>&1\n'
 
-STRING = r'"""(?s:\\.|.)*?"""|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
+TELLING = r"\.java:(?:\[\d+,\d+\]|\d+: error:)|^\[ERROR\] (?:Java heap|The forked VM|There was an error)|No tests were"
+
+# No two ways to read a piece, so that a file which is cut short is still read in no time.
+STRING = r'"""(?s:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"
 COMMENT = r"//[^\n]*|/\*(?s:.)*?\*/"
-BRACKETS = rf"\((?:{STRING}|{COMMENT}|[^()\"']|\((?:{STRING}|[^()\"'])*\))*\)"
-DISABLED = re.compile(
-    rf"(?P<other>{STRING}|{COMMENT})|@\s*(?:org\s*\.\s*junit\s*\.\s*jupiter\s*\.\s*api\s*\.\s*)?Disabled\b(?:\s*{BRACKETS})?"
-)
+PLAIN = r"[^()\"'/]|/(?![/*])"
+BRACKETS = rf"\((?:{STRING}|{COMMENT}|{PLAIN}|\((?:{STRING}|{COMMENT}|{PLAIN})*\))*\)"
+NAME = r"\s*\.\s*".join(("org", "junit", "jupiter", "api", ""))
+DISABLED = re.compile(rf"(?P<other>{STRING}|{COMMENT})|@\s*(?:{NAME})?Disabled\b(?:\s*{BRACKETS})?")
 
 
 def make() -> Language:
@@ -57,7 +60,7 @@ def make() -> Language:
         script=script,
         reference=reference,
         checked=checked,
-        telling=r"\.java:(?:\[\d+,\d+\]|\d+: error:)|forked VM terminated|forked process|Java heap space|No tests ",
+        telling=TELLING,
         timeout=180.0,
     )
 

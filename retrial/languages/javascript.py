@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Mapping
 
 from retrial import patches
-from retrial.errors import TreeError
-from retrial.languages import _host, _shell
+from retrial.languages import _host, _reference, _shell
 from retrial.protocols import Language, Suite, Toolchain
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.
@@ -34,11 +33,12 @@ exit $broken
 
 # One process for all of it: a test that ends that one leaves no report. Five seconds for a test, which is what Jest
 # gives, are too few for the threads of some references on a busy machine; the whole command has its limit anyway.
-HOW = '--runInBand --no-watchman --testTimeout=20000 --json --outputFile="$RETRIAL_REPORTS/jest.json"'
+HOW = '--runInBand --no-watchman --testTimeout=30000 --json --outputFile="$RETRIAL_REPORTS/jest.json"'
 VISIBLE = f"npm test -- {HOW}\n"
 HIDDEN = f"node node_modules/jest/bin/jest.js {HOW} --runTestsByPath {{tests}}\n"
 
-TESTS = ("*.spec.js", "*.test.js", "spec.js", "test.js", "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
+RUN = ("*.spec.js", "*.test.js", "spec.js", "test.js", "__tests__/*.js", "*/__tests__/*.js")
+TESTS = (*RUN, "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
 
 # What Jest, Babel and their like look for by its name alone.
 RESERVED = ("*.config.js", "jest.setup*.js", ".*.js")
@@ -67,7 +67,7 @@ def make() -> Language:
         },
         toolchain=toolchain,
         script=script,
-        reference=reference,
+        reference=_reference.in_order,
         checked=checked,
         telling=r"^\S+\.js:\d+$|^\w*Error: |^FATAL ERROR: |^Cannot find module |process\.exit called|^> *\d+ \|",
         timeout=120.0,
@@ -78,19 +78,15 @@ def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
     if suite.hidden:
-        return SETTINGS + _shell.TEST + HIDDEN.format(tests=shlex.join(suite.tests))
+        # By path Jest would run helpers of the tests as well.
+        tests = [path for path in suite.tests if patches.matches(path, RUN)]
+        return SETTINGS + _shell.TEST + HIDDEN.format(tests=shlex.join(tests or suite.tests))
     return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + _shell.TEST + VISIBLE
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Every test of the list is switched on; one that is skipped by `test.skip` is not of the list."""
     return {path: SKIPPED.sub(rb"\1", text) if patches.matches(path, TESTS) else text for path, text in files.items()}
-
-
-def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    if len(solution) != len(example):
-        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
-    return dict(zip(solution, example.values(), strict=True))
 
 
 def toolchain() -> Toolchain | str:

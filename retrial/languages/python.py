@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial import scratch
-from retrial.errors import TreeError
-from retrial.languages import _python_toolchain
+from retrial.languages import _python_toolchain, _reference
 from retrial.protocols import Language, Suite
 
 # Through the environment, so that a task's own test command leaves a report as well.
@@ -47,7 +46,7 @@ def make() -> Language:
         tools={"python3": "python3 --version", "pytest": "python3 -m pytest --version"},
         toolchain=_python_toolchain.toolchain,
         script=script,
-        reference=reference,
+        reference=_reference.in_order,
         lint=lint,
         telling=r"^E   +\w*(Error|Exception)\b|^\w*Error: ",
     )
@@ -61,12 +60,6 @@ def script(suite: Suite) -> str:
     else:
         command = f"python3 -m pytest -xvs {tests}"
     return SETTINGS + (suite.command or command)
-
-
-def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    if len(solution) != len(example):
-        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
-    return dict(zip(solution, example.values(), strict=True))
 
 
 def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.errors import TreeError
-from retrial.languages import _cargo_toml, _host, _shell
+from retrial.languages import _cargo_toml, _host, _reference, _shell
 from retrial.protocols import Language, Suite, Toolchain
 
 MANIFEST = "Cargo.toml"
@@ -91,12 +90,10 @@ def script(suite: Suite) -> str:
 
 
 def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    sources = [path for path in solution if path != MANIFEST]
-    examples = [content for path, content in example.items() if path != EXAMPLE_MANIFEST]
-    if len(sources) != len(examples):
-        raise TreeError(f"{len(examples)} reference files cannot stand for {len(sources)} solution files.")
+    sources = tuple(path for path in solution if path != MANIFEST)
+    examples = {path: content for path, content in example.items() if path != EXAMPLE_MANIFEST}
     manifest = {MANIFEST: example[EXAMPLE_MANIFEST]} if EXAMPLE_MANIFEST in example else {}
-    return {**dict(zip(sources, examples, strict=True)), **manifest}
+    return {**_reference.in_order(sources, examples), **manifest}
 
 
 def toolchain() -> Toolchain | str:

@@ -14,7 +14,9 @@ BEGIN = re.compile(r"^\[INFO\] +T E S T S$")
 SUMMARY = re.compile(r"^\[INFO\] Results:$")
 TOTAL = re.compile(r"^\[\w+\] Tests run: \d+, Failures: \d+, Errors: \d+, Skipped: \d+$")
 END = re.compile(r"^\[INFO\] BUILD FAILURE$")
-TALK = re.compile(r"^\[INFO\]|^\[ERROR\] (?:$|\tat |-> \[|\[Help|See |To see |Re-run |For more |Command was )")
+TALK = re.compile(
+    r"^\[INFO\]|^\[ERROR\] (?:$|\tat |-> \[|\[Help|See |To see |Re-run |For more |Command was |org\.apache\.maven\.)"
+)
 FRAME = re.compile(r"^\tat (?:java\.base/)?(?:jdk\.internal|java\.lang)\.(?:reflect|invoke)\.")
 TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
 
