@@ -84,6 +84,8 @@ class Suite:
     tests: tuple[str, ...]
     command: str = ""
     """The task's own test command, in place of the language's."""
+    optimised: bool = False
+    """The exercise asks for it (`test-in-release-mode`): its tests take long."""
     hidden: bool = False
     """All tests, hardened; else the command that people know, after a look at the solution alone (lint)."""
 

@@ -49,6 +49,7 @@ class Exercise:
     shown: tuple[str, ...]
     """Everything that an agent may see."""
     test_command: str
+    optimised: bool
 
     @property
     def instance_id(self) -> str:
@@ -93,6 +94,7 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
         example=tuple(dict.fromkeys([*files["example"], *more])),
         shown=tuple(path for path in plain if path not in tests),
         test_command=_test_command(config, root),
+        optimised="test-in-release-mode" in _true(config.get("custom")),
     )
 
 
@@ -142,6 +144,10 @@ def _test_command(config: Mapping[str, Any], root: Path) -> str:
     if not isinstance(command, str):
         raise UsageError(f"{root / CONFIG} must give its test_command as one text.")
     return command
+
+
+def _true(settings: object) -> set[str]:
+    return {name for name, value in settings.items() if value is True} if isinstance(settings, dict) else set()
 
 
 def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:

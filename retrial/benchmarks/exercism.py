@@ -155,7 +155,13 @@ def _commit(root: Path) -> str:
 def _check(exercise: Exercise, *, hidden: bool) -> Check:
     language, command = exercise.language, exercise.test_command
     tests = read_files(exercise.root, exercise.test)
-    suite = Suite(solution=exercise.solution, tests=exercise.test, command=command, hidden=hidden)
+    suite = Suite(
+        solution=exercise.solution,
+        tests=exercise.test,
+        command=command,
+        optimised=exercise.optimised,
+        hidden=hidden,
+    )
     return Check(
         script=language.script(suite),
         files=language.checked(tests),

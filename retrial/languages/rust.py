@@ -30,6 +30,9 @@ if [ -d "$RETRIAL_STORE/rust" ]; then
 fi
 """
 
+# With the checks of arithmetic and assertions that a release would not have: only the time is to be another.
+OPTIMISED = "export CARGO_PROFILE_DEV_OPT_LEVEL=2\n"
+
 # Not `cargo check`: what that makes would be of no use to the build, while this is its first half.
 LINT = "cargo build --quiet --lib"
 
@@ -81,12 +84,13 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
+    settings = SETTINGS + (OPTIMISED if suite.optimised else "")
     if suite.command:
-        return SETTINGS + suite.command
+        return settings + suite.command
     found = [match[1] for match in map(TARGET.fullmatch, suite.tests) if match]
     build = BUILD.format(targets=shlex.join(f"--test={target}" for target in found))
     run = _shell.BUILD + build + _shell.TEST + RUN.format(targets=shlex.join(found))
-    return SETTINGS + ("" if suite.hidden else _shell.lint(LINT)) + run
+    return settings + ("" if suite.hidden else _shell.lint(LINT)) + run
 
 
 def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
