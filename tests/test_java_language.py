@@ -173,17 +173,17 @@ java.lang.IllegalStateException: no
 \tat java.base/java.lang.reflect.Method.invoke(Method.java:569)
 
 [INFO] Results:
-[INFO] 
-[ERROR] Errors: 
+[INFO]
+[ERROR] Errors:
 [ERROR]   PokerTest.tie:34 » IllegalState no
-[INFO] 
+[INFO]
 [ERROR] Tests run: 2, Failures: 0, Errors: 1, Skipped: 0
 [INFO] BUILD FAILURE
 [ERROR] Failed to execute goal surefire:test on project exercise: There are test failures.
-[ERROR] 
+[ERROR]
 [ERROR] See /tmp/reports for the individual test results.
 [ERROR] -> [Help 1]
-"""  # noqa: W291
+"""
 
 READ = """\
 == test
@@ -275,7 +275,8 @@ class Checks extends Base {
     @Test void twice(TestInfo info) {}
     @org.junit.jupiter.api.Disabled("a) \\" (b") @Test void waiting() {}
     @ParameterizedTest(name = "same") @ValueSource(ints = {1, 2}) void given(int number) {}
-    @TestFactory Stream<DynamicTest> made() { return Stream.of("x", "x").map(n -> DynamicTest.dynamicTest(n, () -> {})); }
+    @TestFactory
+    Stream<DynamicTest> made() { return Stream.of("x", "x").map(name -> DynamicTest.dynamicTest(name, () -> {})); }
     @Nested @Disabled("why") class Inner { @Test void twice() {} }
     static class Loose { @Test void twice() {} }
 }

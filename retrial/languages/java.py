@@ -35,11 +35,11 @@ RUN = 'mvn -B -gs "$HOME/.m2/settings.xml" test 2>&1\n'
 
 TELLING = r"\.java:(?:\[\d+,\d+\]|\d+: error:)|^\[ERROR\] (?:Java heap|The forked VM|There was an error)|No tests were"
 
-# No two ways to read a piece, so that a file which is cut short is still read in no time.
+# A piece is read in one way only, or a file that is cut short would be read for ever.
 STRING = r'"""(?s:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"
 COMMENT = r"//[^\n]*|/\*(?s:.)*?\*/"
-PLAIN = r"[^()\"'/]|/(?![/*])"
-BRACKETS = rf"\((?:{STRING}|{COMMENT}|{PLAIN}|\((?:{STRING}|{COMMENT}|{PLAIN})*\))*\)"
+PIECE = rf"(?>{STRING}|{COMMENT}|[^()])"
+BRACKETS = rf"\((?:{PIECE}|\({PIECE}*+\))*+\)"
 NAME = r"\s*\.\s*".join(("org", "junit", "jupiter", "api", ""))
 DISABLED = re.compile(rf"(?P<other>{STRING}|{COMMENT})|@\s*(?:{NAME})?Disabled\b(?:\s*{BRACKETS})?")
 

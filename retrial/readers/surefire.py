@@ -15,7 +15,8 @@ SUMMARY = re.compile(r"^\[INFO\] Results:$")
 TOTAL = re.compile(r"^\[\w+\] Tests run: \d+, Failures: \d+, Errors: \d+, Skipped: \d+$")
 END = re.compile(r"^\[INFO\] BUILD FAILURE$")
 TALK = re.compile(
-    r"^\[INFO\]|^\[ERROR\] (?:$|\tat |-> \[|\[Help|See |To see |Re-run |For more |Command was |org\.apache\.maven\.)"
+    r"^\[INFO\]|^\[ERROR\]\s*$|^\[ERROR\] (?:-> \[|\[Help|See |To see |Re-run |For more |Command was )"
+    r"|^\[ERROR\] (?:\tat |org\.apache\.maven\.)"
 )
 FRAME = re.compile(r"^\tat (?:java\.base/)?(?:jdk\.internal|java\.lang)\.(?:reflect|invoke)\.")
 TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
