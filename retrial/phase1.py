@@ -36,12 +36,11 @@ def main(argv: Sequence[str]) -> int:
     ladder, executor = make_ladder(plan), _executor(options)
     sandbox = choose(options.sandbox, environments, Context(options=options), say)
     left_out = skipped(plan.tasks, sandbox)
-    here = {task.environment for task in plan.tasks if task.instance_id not in left_out}
     refuse_other_identity(plan)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
     _announce(plan, todo, left_out)
-    # Nothing to do needs no image.
-    ready = make_ready(sandbox, here, options.cache, say) if todo else Ready()
+    # What is done needs no image.
+    ready = make_ready(sandbox, {task.environment for task in todo}, options.cache, say)
     _write_config(plan, sandbox, left_out, ready)
     open_tasks = _close(plan, todo, ready)
     todo = [task for task in todo if task.instance_id not in open_tasks]
@@ -77,6 +76,7 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], read
             "started": now,
             "first_started": old.get("first_started", now),
             "identity": identity(plan),
+            "provenance": dict(plan.benchmark.provenance),
             "model_name_or_path": plan.model_name,
             "selected": selected,
             "skipped": {**still, **skipped},

@@ -12,7 +12,7 @@ from typing import Any
 from retrial import __version__, cache, config, paths, program, registry, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
-from retrial.errors import UsageError
+from retrial.errors import TreeError, UsageError
 from retrial.patches import normalise
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
@@ -168,11 +168,19 @@ def _from_answers(options: ReportOptions) -> Trial:
     kind = "gold" if options.gold else "null"
     found = []
     for task in tasks:
-        patch = benchmark.answer(task.instance_id).patch if options.gold else ""
+        patch = _reference_patch(benchmark, task) if options.gold else ""
         found.append(Submission(instance_id=task.instance_id, model_name_or_path=kind, patch=patch))
     run = Run(paths.home(), f"{kind}--{benchmark.name}")
     source = {"kind": kind}
     return Trial(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
+
+
+def _reference_patch(benchmark: Benchmark, task: Task) -> str:
+    try:
+        return benchmark.answer(task.instance_id).patch
+    except TreeError:
+        # Said where it is scored, of this task alone.
+        return ""
 
 
 def _keep_config(trial: Trial) -> None:
@@ -194,6 +202,7 @@ def _write_config(trial: Trial) -> None:
             "run": trial.run.name,
             "started": now,
             "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
+            "provenance": dict(provenance),
             "source": dict(trial.source),
             "untouched": trial.untouched,
             "versions": {"retrial": __version__},

@@ -31,14 +31,17 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
     with _building:
         if not (folder / DONE).exists():
             _build(prebuild, environment, sandbox, folder)
-    return {f"{FOLDER}/{path.name}": path.read_bytes() for path in sorted(folder.iterdir()) if path.name != DONE}
+    made = [path for path in sorted(folder.glob("*")) if path.name != DONE]
+    return {f"{FOLDER}/{path.name}": path.read_bytes() for path in made}
 
 
 def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, folder: Path) -> None:
     job = Job(environment=environment, script=prebuild.script, files=prebuild.files, limits=LIMITS)
     execution = sandbox.run(job)
-    if execution.exit_code == 0:
-        for name, content in execution.reports.items():
-            write_atomically(folder / name.replace("/", "-"), content)
-    # A build that failed is remembered too: the check itself will say what is wrong.
+    if execution.exit_code is None or execution.timed_out or execution.oom or execution.truncated:
+        # A busy machine's doing, perhaps: tried again by the next.
+        return
+    for name, content in execution.reports.items() if execution.exit_code == 0 else ():
+        write_atomically(folder / name.replace("/", "-"), content)
+    # A build that failed by itself is remembered too: the check will say what is wrong.
     write_atomically(folder / DONE, b"")

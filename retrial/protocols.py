@@ -223,6 +223,10 @@ class Sandbox(Protocol):
         """Why it cannot run jobs in these environments here, in one sentence; empty when it can. Builds nothing."""
         ...
 
+    def missing(self, environment: Environment) -> str:
+        """What toolchain this host lacks for it, in one sentence; always empty for sandboxes that bring their own."""
+        ...
+
     def state(self, environment: Environment) -> str:
         """Whether the environment is ready, for people: `ready`, or what must be built first and how large it is."""
         ...

@@ -33,11 +33,12 @@ def reference(
     task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False
 ) -> Reference:
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
-    name = cache.key(task, answer.patch, answer.check, sandbox)
+    check = replace(answer.check, optional=True)
+    name = cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
     if found is not None:
         return Reference(verdict=found, cached=True)
-    verdict = run_check(task, answer.patch, answer.check, sandbox)
+    verdict = run_check(task, answer.patch, check, sandbox)
     if verdict.resolved:
         verdicts.put(name, verdict)
     return Reference(verdict=verdict, cached=False)

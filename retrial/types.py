@@ -166,6 +166,8 @@ class Check:
     """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
     lint: bool = False
     """Look for errors that the base does not have (the visible check does)."""
+    optional: bool = False
+    """A skipped test is taken for an optional one: of the reference itself, and in phase 1, which know no better."""
     telling: str = ""
     """Matches the lines of output that say what went wrong."""
     prebuild: Prebuild | None = None
@@ -175,7 +177,8 @@ class Check:
         """Of all that can change a verdict; `prebuild` changes only how long it takes."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        return fingerprint(self.script, files, self.reader, self.timeout, self.folder, expected, self.lint)
+        how = (self.reader, self.timeout, self.folder, expected, self.lint, self.optional)
+        return fingerprint(self.script, files, *how)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

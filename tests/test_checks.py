@@ -26,8 +26,9 @@ def outcome(
     expected: dict[str, Status] | None = EXPECTED,
     timed_out: bool = False,
     oom: bool = False,
+    optional: bool = False,
 ) -> Outcome:
-    check = Check(script="true", files={}, reader="junit", expected=expected)
+    check = Check(script="true", files={}, reader="junit", expected=expected, optional=optional)
     execution = Execution(
         exit_code=exit_code, stdout="", stderr="", seconds=1, reports=reports, timed_out=timed_out, oom=oom
     )
@@ -74,8 +75,10 @@ def test_a_skip_is_accepted_where_the_reference_skipped() -> None:
 
 
 def test_as_long_as_the_reference_is_unknown_an_optional_test_may_be_skipped() -> None:
-    assert outcome(report(A, B_SKIPPED), 0, expected=None) is Outcome.RESOLVED
-    assert outcome(report(B_SKIPPED), 0, expected=None) is Outcome.TESTS_FAILED
+    assert outcome(report(A, B_SKIPPED), 0, expected=None, optional=True) is Outcome.RESOLVED
+    assert outcome(report(B_SKIPPED), 0, expected=None, optional=True) is Outcome.TESTS_FAILED
+    assert outcome(report(A, B_SKIPPED), 0, expected=None) is Outcome.TESTS_FAILED
+    assert outcome(report(A, B_SKIPPED), 0, optional=True) is Outcome.TESTS_FAILED
 
 
 def test_passing_where_the_reference_skipped_is_fine() -> None:

@@ -43,11 +43,13 @@ def test_lines_that_are_no_events_are_left_alone() -> None:
     assert reader().text(execution.stdout) == '{"Action":\n[]\nhello\n'
 
 
-def test_people_read_what_the_tests_printed_and_when_they_began() -> None:
+def test_people_read_what_failed_and_when_the_tests_began() -> None:
     execution = said(
         {"Action": "build-output", "Output": "# p\n"},
         {"Action": "run", "Test": "TestA"},
         {"Action": "output", "Test": "TestA", "Output": "=== RUN   TestA\n"},
+        {"Action": "output", "Test": "TestA", "Output": "    --- PASS: TestA/one (0.00s)\n"},
+        {"Action": "output", "Test": "TestA", "Output": "--- FAIL: TestA (0.00s)\n"},
         printed="== build\n",
     )
-    assert reader().text(execution.stdout) == "== build\n# p\n== test\n=== RUN   TestA\n"
+    assert reader().text(execution.stdout) == "== build\n# p\n== test\n--- FAIL: TestA (0.00s)\n"

@@ -25,7 +25,8 @@ class Counting:
 
     def __init__(self, inner: Sandbox) -> None:
         self.name = inner.name
-        self.unavailable, self.state, self.prepare = inner.unavailable, inner.state, inner.prepare
+        self.unavailable, self.missing, self.state = inner.unavailable, inner.missing, inner.state
+        self.prepare = inner.prepare
         self.digest, self.describe = inner.digest, inner.describe
         self.inner = inner
         self.jobs = 0

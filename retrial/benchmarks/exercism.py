@@ -81,7 +81,11 @@ class Exercism:
         exercise = self._exercises[instance_id]
         base = read_files(exercise.root, exercise.shown)
         example = read_files(exercise.root, exercise.example)
-        reference = exercise.language.reference(exercise.solution, example)
+        language = exercise.language
+        reference = dict(language.reference(exercise.solution, example))
+        for path in set(language.partial) & set(reference) & set(base):
+            # As of any patch.
+            reference[path] = language.admitted(base[path], reference[path])
         return Answer(patch=patches.diff(base, {**base, **reference}), check=_check(exercise, hidden=True))
 
     @cached_property
@@ -127,7 +131,8 @@ class Exercism:
 
 def make(context: Context) -> Exercism | None:
     """The bundled demo, a public set at a known commit, or a path in Exercism layout; None for anything else."""
-    name = ALIASES.get(context.name.lower(), context.name)
+    root = Path(context.name).expanduser()
+    name = context.name if root.is_dir() else ALIASES.get(context.name.lower(), context.name)
     image = getattr(context.options, "image", "")
     show = not getattr(context.options, "hide_editor_files", False)
     if name in BUNDLED:
@@ -135,7 +140,6 @@ def make(context: Context) -> Exercism | None:
         return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show)
     if source := SOURCES.get(name):
         return Exercism(clones.checkout(source), name, source=source, image=image, show_editor_files=show)
-    root = Path(context.name).expanduser()
     if not context.name or not root.is_dir():
         return None
     return Exercism(root, root.resolve().name, image=image, show_editor_files=show)
@@ -169,6 +173,7 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
         timeout=language.timeout,
         folder=exercise.root.name,
         lint=not hidden,
+        optional=not hidden,
         telling=language.telling,
         prebuild=language.prebuild(tests),
     )

@@ -18,7 +18,7 @@ def missing(tools: Iterable[str], package: str) -> str:
 
 
 def say(*command: str) -> str:
-    """What a tool prints about itself, without the user's settings of it; empty when it fails."""
+    """What a tool prints about itself; empty when it fails. Not in the folder of now, which may have settings of it."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL, cwd="/"

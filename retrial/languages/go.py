@@ -18,11 +18,12 @@ export GOFLAGS=-buildvcs=false CGO_ENABLED=0
 # How it is formatted is a matter of taste, but what cannot be formatted is no Go. Nor is what cannot be compiled.
 LINT = 'broken=$(gofmt -e {files} 2>&1 >/dev/null) || {{ echo "$broken"; exit 1; }}; go build ./...'
 
-# Through a pipe with a name, for the status is that of `go test`: the whole report, and live on standard output.
+# Through a pipe with a name, for the status is that of `go test`: all of it live on standard output, and what became of
+# the tests, without what they printed, as the report. Never from Go's cache of results: a verdict must be seen.
 RUN = """\
 mkfifo /tmp/go-events
-tee "$RETRIAL_REPORTS/go.json" </tmp/go-events &
-go test -json{how} ./... >/tmp/go-events
+sed -u '/"Action":"[a-z-]*output"/!w '"$RETRIAL_REPORTS/go.json" </tmp/go-events &
+go test -json -count=1 ./... >/tmp/go-events
 status=$?
 wait
 exit $status
@@ -48,8 +49,7 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
-    # Never from the cache of results: it is ours, and a verdict must be seen.
-    run = _shell.BUILD + RUN.format(how=" -count=1")
+    run = _shell.BUILD + RUN
     if suite.hidden:
         return SETTINGS + run
     return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + run

@@ -55,7 +55,11 @@ def make() -> Language:
         reserved=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
         build_folders=("build", "target", "bin", ".gradle"),
         reader="surefire",
-        tools={"javac": "javac -version", "mvn": "mvn -B -version"},
+        tools={
+            "javac": "javac -version",
+            "mvn": "mvn -B -version",
+            "JUnit": 'test -d "$RETRIAL_STORE/java/repository" && echo prepared',
+        },
         toolchain=toolchain,
         script=script,
         reference=reference,

@@ -29,7 +29,16 @@ LINT_RULES = "F821,F822,F823,F701,F702,F704,F706,F707,F404,PLE0117"
 
 # Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
 RESERVED = (
-    *("conftest.py", "pytest.py", "_pytest.py", "pluggy.py", "setup.py", "sitecustomize.py", "usercustomize.py"),
+    *(
+        "__init__.py",
+        "conftest.py",
+        "pytest.py",
+        "_pytest.py",
+        "pluggy.py",
+        "setup.py",
+        "sitecustomize.py",
+        "usercustomize.py",
+    ),
     *(f"{module}.py" for module in sorted(sys.stdlib_module_names)),
 )
 

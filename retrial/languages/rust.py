@@ -16,12 +16,16 @@ EXAMPLE_MANIFEST = ".meta/Cargo-example.toml"
 TARGET = re.compile(r"tests/([^/]+)\.rs")
 """Of all that lies below tests/, what cargo makes a test program of."""
 
+CRATES = 'test -d "$RETRIAL_STORE/rust/vendor" && echo prepared'
+
 # The profile is that of the store's crates: with any other setting they would be compiled anew. Nobody debugs here;
 # panics tell their lines without it. Crates come from the store whatever the exercise says, and cargo finds what it
 # made of them there behind links: it never writes to a file that is up to date.
 SETTINGS = """\
 export CARGO_HOME=/tmp/cargo CARGO_NET_OFFLINE=true CARGO_TERM_COLOR=never
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+# Left by a build of somebody else's, with other versions than there are here.
+rm -f Cargo.lock
 if [ -d "$RETRIAL_STORE/rust" ]; then
     mkdir -p "$CARGO_HOME" target
     cp "$RETRIAL_STORE/rust/config.toml" "$CARGO_HOME"
@@ -70,7 +74,7 @@ def make() -> Language:
         # What cargo takes for a build script or for one more program by its name alone.
         reserved=("build.rs", "src/main.rs"),
         reader="libtest",
-        tools={"cargo": "cargo --version", "rustc": "rustc --version", "cc": "command -v cc"},
+        tools={"cargo": "cargo --version", "rustc": "rustc --version", "cc": "command -v cc", "crates": CRATES},
         toolchain=toolchain,
         script=script,
         reference=reference,

@@ -9,6 +9,8 @@ from typing import Any
 from retrial.types import Execution, Status
 
 REPORT = "go.json"
+# What `go test` says only when asked to be verbose, which its JSON always is.
+TALK = ("=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS")
 STATUSES = {"pass": Status.PASSED, "fail": Status.FAILED, "skip": Status.SKIPPED}
 
 
@@ -45,7 +47,9 @@ def _told(stdout: str) -> Iterator[str]:
         if event.get("Action") == "run" and not running:
             running = True
             yield "== test\n"
-        yield str(event.get("Output", ""))
+        said = str(event.get("Output", ""))
+        if not said.lstrip().startswith(TALK):
+            yield said
 
 
 def _events(text: str) -> Iterator[Mapping[str, Any]]:

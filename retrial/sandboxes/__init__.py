@@ -30,6 +30,9 @@ class Bounded:
     def unavailable(self, environments: Iterable[Environment]) -> str:
         return self._sandbox.unavailable(environments)
 
+    def missing(self, environment: Environment) -> str:
+        return self._sandbox.missing(environment)
+
     def state(self, environment: Environment) -> str:
         return self._sandbox.state(environment)
 
@@ -60,7 +63,8 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
     wanted = tuple(environments)
     if name != "auto":
         sandbox: Sandbox = registry.module("sandboxes", name).make(context)
-        why_not = sandbox.unavailable(())
+        # Tasks without a toolchain are skipped; for the others it must work.
+        why_not = _useless(sandbox, tuple(each for each in wanted if not sandbox.missing(each)))
         if why_not:
             raise UsageError(f"Sandbox {name} cannot be used: {why_not}")
         return _with_images(sandbox, context)
@@ -89,11 +93,8 @@ def _with_images(sandbox: Sandbox, context: Context) -> Sandbox:
 
 def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
     """Tasks whose toolchain is missing or too old here, with the reason."""
-    wanted = tuple(tasks)
-    reasons = {
-        environment: sandbox.unavailable((environment,)) for environment in {task.environment for task in wanted}
-    }
-    return {task.instance_id: reasons[task.environment] for task in wanted if reasons[task.environment]}
+    reasons = {task.instance_id: sandbox.missing(task.environment) for task in tasks}
+    return {instance_id: why for instance_id, why in reasons.items() if why}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

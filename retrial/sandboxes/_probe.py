@@ -60,7 +60,7 @@ def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> tuple[str,
         raise SandboxError(f"The sandbox {sandbox.name} does not hold here: {holes}.")
     said = tuple(line.removeprefix(VERSION) for line in seen.stdout.splitlines() if line.startswith(VERSION))
     if language:
-        _check_tools(environment, language, said)
+        _check_tools(sandbox.name, environment, language, said)
     write_atomically(held, "\n".join(said).encode())
     return said
 
@@ -78,18 +78,19 @@ def _versions(language: Language | None) -> str:
     )
 
 
-def _check_tools(environment: Environment, language: Language, said: tuple[str, ...]) -> None:
-    build = f"build the target '{language.name}' of docker/Dockerfile, or leave --image out"
+def _check_tools(sandbox: str, environment: Environment, language: Language, said: tuple[str, ...]) -> None:
+    where, build = f"the image '{environment.image}'", f"build the target '{language.name}' of docker/Dockerfile"
+    if sandbox == "bwrap":
+        where, build = "the sandbox on this host", "install it anew, or use Docker"
     for tool in language.tools:
         found = [line.partition(": ")[2] for line in said if line.startswith(f"{tool}: ")]
         if not found:
             raise EnvironmentMissing(
-                f"The image '{environment.image}' has no working {tool}, which {language.name} tasks need: {build}."
+                f"There is no working {tool} in {where}, which {language.name} tasks need: {build}."
             )
         if tool == next(iter(language.tools)) and numbers(found[0]) < numbers(language.minimum):
             raise EnvironmentMissing(
-                f"{found[0]} in the image '{environment.image}' is older than {language.minimum}, "
-                f"which {language.name} tasks need: {build}."
+                f"{found[0]} in {where} is older than {language.minimum}, which {language.name} tasks need: {build}."
             )
 
 

@@ -34,7 +34,8 @@ def digest(language: str, version: str) -> str:
 
 def root(language: str, version: str) -> Path:
     """What jobs know as RETRIAL_STORE."""
-    return paths.cache() / "stores" / digest(language, version)
+    # One name for one place, whatever links lead to it: the name is written into what is made there.
+    return (paths.cache() / "stores").resolve() / digest(language, version)
 
 
 def ready(language: str, version: str) -> bool:
@@ -50,24 +51,24 @@ def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
         return
     place = root(language, version)
     place.mkdir(parents=True, exist_ok=True)
-    with _alone(place):
+    with _alone(place) as lock:
         if ready(language, version):
             return
         say(f"Preparing packages and caches for {language} ({version}), once …")
         shutil.rmtree(place / language, ignore_errors=True)
-        _make(language, place / language)
+        _make(language, place / language, lock)
         (place / READY).touch()
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Two programs may want the same store at once."""
+def _alone(place: Path) -> Iterator[int]:
+    """Two programs may want the same store at once. Gives a descriptor: who has it, holds the lock."""
     with (place / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
-def _make(language: str, folder: Path) -> None:
+def _make(language: str, folder: Path, lock: int) -> None:
     # With the user's own settings, which may know a proxy or a mirror; but for all to read.
     command = ["sh", "-c", 'umask 022; exec sh ./prepare "$1"', "sh", str(folder.absolute())]
     try:
@@ -79,6 +80,8 @@ def _make(language: str, folder: Path) -> None:
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C.UTF-8"},
             timeout=SECONDS,
+            # If we are killed, what still runs there keeps others out until it ends.
+            pass_fds=(lock,),
         )
     except subprocess.TimeoutExpired as error:
         raise EnvironmentMissing(f"Preparing {language} took longer than {SECONDS:.0f} s.") from error

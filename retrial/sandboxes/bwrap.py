@@ -52,6 +52,13 @@ class Bwrap:
             return str(error)
         return ""
 
+    def missing(self, environment: Environment) -> str:
+        try:
+            _toolchain(environment.language)
+        except EnvironmentMissing as error:
+            return str(error)
+        return ""
+
     def state(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
         if _stores.ready(environment.language, version):

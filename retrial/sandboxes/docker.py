@@ -46,10 +46,15 @@ class Docker:
         try:
             with _engine(PING_SECONDS) as client:
                 client.ping()
+            # A registry may take longer to answer than an engine.
+            with _engine() as client:
                 reasons = [reason for one in environments if (reason := _images.out_of_reach(client, one))]
-        except SandboxError:
-            return nobody
+        except SandboxError as error:
+            return f"{nobody.rstrip('.')} ({error})"
         return reasons[0] if reasons else ""
+
+    def missing(self, environment: Environment) -> str:
+        return ""
 
     def state(self, environment: Environment) -> str:
         with _engine() as client:

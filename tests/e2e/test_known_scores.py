@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from retrial import registry
 from retrial.protocols import Sandbox
 from tests.conftest import Run
 
@@ -59,5 +60,7 @@ def test_every_sandbox_gives_the_same_verdicts(run: Run, home: Path, both: None)
 def both(request: pytest.FixtureRequest) -> None:
     from tests.conftest import ready
 
+    languages = [registry.module("languages", name).make() for name in registry.names("languages")]
     for name in ("bwrap", "docker"):
-        ready(name)
+        for language in languages:
+            ready(name, language.environment)

@@ -43,7 +43,7 @@ def test_a_container_without_the_tool_says_which_and_what_to_build(run: Run, hom
     assert done.returncode == 1, done.stderr
     content = results(home, "gold--demo")
     (why,) = content["not_measured"].values()
-    assert "has no working go" in why
+    assert "no working go in the image 'python'" in why
     assert "build the target 'go'" in why
     assert content["install_fail"] == ["aider_go_warm_days"]
     assert (content["rate"]["resolved"], content["rate"]["of"]) == (1, 1)
@@ -55,7 +55,7 @@ def test_phase_one_asks_nobody_about_a_task_that_cannot_be_checked(run: Run, hom
     replies.write_text("")
     done = run("harness.py", "-m", f"replay/{replies}", "--sandbox", "docker", "--image", "python", *TASKS[:4])
     assert done.returncode == 1
-    assert "has no working go" in done.stdout
+    assert "no working go in the image 'python'" in done.stdout
     (journal,) = home.glob("predictions/*/journal/*.jsonl")
     assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["not_measured"]
 
