@@ -160,7 +160,9 @@ def _compare(check: Check, execution: Execution, tests: Mapping[str, Status]) ->
     if unknown:
         return Outcome.TAMPERED, f"tests were reported that the reference does not have: {_some(unknown)}"
     if execution.exit_code != 0:
-        return Outcome.BUILD_FAILED, f"all tests passed, but the test command ended with status {execution.exit_code}"
+        told = telling(check.telling, execution)
+        ended = f"all tests passed, but the test command ended with status {execution.exit_code}"
+        return Outcome.BUILD_FAILED, ended + told
     return Outcome.RESOLVED, ""
 
 

@@ -15,8 +15,12 @@ from retrial.protocols import Language, Suite, Toolchain
 POM = PROJECT / "docker" / "prepare" / "java" / "pom.xml"
 """Exercises ship Gradle files only. The store is made from the same file, so that it has all that this asks for."""
 
-# For short runs in little memory. The last: no word of an archive of classes that was made for another JVM.
-JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", "-Xlog:disable")
+# For short runs in little memory; where recursion does not end, some of its frames tell enough. The last: no word of an
+# archive of classes that was made for another JVM.
+JVM = (
+    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m"),
+    *("-XX:MaxJavaStackTraceDepth=40", "-Xlog:disable"),
+)
 
 # By another path: that of the store may hold a blank, and Maven's script takes the options apart at blanks.
 SETTINGS = f"""\
@@ -33,7 +37,15 @@ find src/main/java -name '*.java' -exec javac {" ".join(f"-J{option}" for option
 # In one stream, as it happens.
 RUN = 'mvn -B -gs "$HOME/.m2/settings.xml" test 2>&1\n'
 
-TELLING = r"\.java:(?:\[\d+,\d+\]|\d+: error:)|^\[ERROR\] (?:Java heap|The forked VM|There was an error)|No tests were"
+TELLING = "|".join(
+    (
+        r"\.java:(?:\[\d+,\d+\]|\d+: error:)",
+        r"^\[ERROR\] (?:Java heap|The forked VM|There was an error)",
+        r": No tests ",
+        # Of the compiler itself.
+        r"^java\.lang\.\w+Error",
+    )
+)
 
 # A piece is read in one way only, or a file that is cut short would be read for ever.
 STRING = r'"""(?s:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"
