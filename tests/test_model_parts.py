@@ -211,7 +211,7 @@ import pathlib, sys
 from types import SimpleNamespace
 from retrial.models import local
 from retrial.protocols import Context
-from retrial.types import Message, Request
+from retrial.attempts import Message, Request
 options = SimpleNamespace(api_base=None, price=None, cache=pathlib.Path(sys.argv[1]))
 model = local.make(Context(options=options))
 ask = lambda seed, text="Tell a story.", **more: model.complete(
