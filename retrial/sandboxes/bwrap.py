@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from io import FileIO
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
@@ -188,7 +188,7 @@ def _options(job: Job, stack: ExitStack) -> tuple[list[str], list[int]]:
     """For bwrap, and the descriptors they name."""
     toolchain = _toolchain(job.environment.language)
     files = {**FILES, **toolchain.files}
-    store = _stores.root(job.environment.language, toolchain.version).absolute()
+    store = _store(job.environment.language)
     prepared = store / job.environment.language
     binds = (*toolchain.binds, *(((str(prepared), str(prepared)),) if prepared.is_dir() else ()))
     options = [*_namespaces(job.network), *_writable(job.limits)]
@@ -261,6 +261,12 @@ def _toolchain(language: str) -> Toolchain:
     if numbers(found.version) < numbers(part.minimum):
         raise EnvironmentMissing(f"{found.version} is older than {part.minimum}, which {language} tasks need.")
     return found
+
+
+@functools.cache
+def _store(language: str) -> Path:
+    """Asked for every job; to name it, all that it is made from is read."""
+    return _stores.root(language, _toolchain(language).version)
 
 
 @functools.cache
