@@ -15,11 +15,12 @@ help:
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.txt
+$(VENV)/.ready: requirements.txt requirements-nodeps.txt
 	@echo "== Setting up $(VENV) with $$($(PYTHON) --version) (once, some minutes)"
 	@$(PYTHON) scripts/require_python.py
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-nodeps.txt
 	@touch $@
 
 $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready

@@ -105,7 +105,8 @@ class Attempt:
     dropped: tuple[str, ...] = ()
     edit_outcome: bool = False
     lint_outcome: bool = False
-    test_outcome: bool = False
+    test_outcome: bool | None = False
+    """None: there were no tests that could say anything."""
     usage: Usage = Usage()
     seconds: float = 0.0
     effort: Effort | None = None
@@ -116,18 +117,23 @@ class Attempt:
 
     @property
     def plausible(self) -> bool:
-        return bool(self.counted) and self.edit_outcome and self.lint_outcome and self.test_outcome
+        return bool(self.counted) and self.edit_outcome and self.lint_outcome and bool(self.test_outcome)
+
+    @property
+    def unverified(self) -> bool:
+        """As good as it can be told to be, where tests say nothing; never counted as plausible."""
+        return bool(self.counted) and self.edit_outcome and self.lint_outcome and self.test_outcome is None
 
     @property
     def rank(self) -> int:
-        """0 is best: patch+edit+lint+test, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
+        """0 is best: patch+edit+lint+test, then +unknown, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
         if not self.counted:
-            return 5
+            return 6
         if self.edit_outcome and self.lint_outcome:
-            return 0 if self.test_outcome else 1
+            return 0 if self.test_outcome else 1 if self.test_outcome is None else 2
         if self.lint_outcome:
-            return 2
-        return 3 if self.edit_outcome else 4
+            return 3
+        return 4 if self.edit_outcome else 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,5 +150,5 @@ class Prediction:
 
     @property
     def chosen(self) -> Attempt:
-        """The first plausible attempt, else the least bad; of equals the earliest."""
+        """The first plausible attempt, else an unverified one, else the least bad; of equals the earliest."""
         return min(self.attempts, key=lambda attempt: (attempt.rank, attempt.number))

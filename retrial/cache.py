@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from retrial import GRADING
 from retrial.protocols import Sandbox
 from retrial.store import to_json, write_atomically
-from retrial.types import Check, Limits, Outcome, Status, Task, Verdict, fingerprint
+from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     """Filtered patch, base tree, check, environment, limits and grading version."""
     environment = sandbox.digest(task.environment)
-    limits = repr(Limits(seconds=check.timeout))
+    limits = repr(replace(check.limits, seconds=check.timeout))
     return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, limits, GRADING)
 
 
@@ -54,4 +55,6 @@ def _verdict(value: Mapping[str, Any]) -> Verdict:
         stdout=value["stdout"],
         stderr=value["stderr"],
         dropped=tuple(value["dropped"]),
+        applied=value["applied"],
+        official=value["official"],
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from retrial import patches, prebuilt, registry
+from retrial import image_trees, patches, prebuilt, registry, required_tests
 from retrial.errors import PatchError
+from retrial.names import encode
 from retrial.patches import Selection
 from retrial.protocols import Language, Reader, Sandbox
 from retrial.types import Check, Execution, Job, Limits, Outcome, Status, Task, Verdict
@@ -21,10 +22,15 @@ TELLING_LINES = 3
 TELLING_CHARACTERS = 300
 
 
-def select(task: Task, patch: str) -> Selection | Verdict:
-    """The part of a patch that counts, and what does not; a verdict when the patch as a whole is refused."""
-    base = task.tree.files()
+def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Verdict:
+    """The part of a patch that counts, and what does not; a verdict when the patch as a whole is refused.
+
+    `also` are paths that count whatever the task says of them: those that its reference changes.
+    """
     try:
+        if task.anywhere:
+            return patches.select_anywhere(patches.normalise(patch), task.reserved, also)
+        base = task.tree.files()
         found = patches.select(patches.normalise(patch), patches.counts(task, base))
         if task.partial and any(path in task.partial for path in patches.touched(found.patch)):
             return patches.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
@@ -49,22 +55,28 @@ def check_selection(
 ) -> Verdict:
     """As `run_check`, of a patch that was filtered already."""
     if not selection.patch and not untouched:
-        reason = "nothing in the patch counts" if selection.dropped else "the patch is empty"
-        return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
-    base = task.tree.files()
+        return nothing_to_check(selection)
     try:
-        patched = patches.patched(base, selection.patch)
+        if task.environment.tree:
+            job = _image_job(task, selection.patch, check)
+        else:
+            patched = patches.patched(task.tree.files(), selection.patch)
+            job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
-    job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason="the patched files are larger than a job's disk")
     with ThreadPoolExecutor(1) as pool:
         # Lint reads while the tests run.
-        lint = pool.submit(_language(task).lint, base, patched.files) if check.lint else None
+        found = pool.submit(lint, task, selection.patch) if check.lint else None
         execution = sandbox.run(job)
-        errors = (*lint.result(), *_compiler_errors(execution)) if lint else ()
+        errors = (*found.result(), *_compiler_errors(execution)) if found else ()
     return replace(judge(check, execution), lint=errors, dropped=selection.dropped)
+
+
+def nothing_to_check(selection: Selection) -> Verdict:
+    reason = "nothing in the patch counts" if selection.dropped else "the patch is empty"
+    return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
 
 
 def _job(task: Task, patched: patches.Patched, check: Check, built: Mapping[str, bytes]) -> Job:
@@ -75,8 +87,33 @@ def _job(task: Task, patched: patches.Patched, check: Check, built: Mapping[str,
         files={**patched.files, **check.files, **built},
         executable=patched.executable - frozenset(check.files),
         folder=check.folder,
-        limits=Limits(seconds=check.timeout),
+        limits=limits(check),
+        network=check.network,
     )
+
+
+def _image_job(task: Task, patch: str, check: Check) -> Job:
+    """Only what the image does not hold goes in."""
+    return Job(
+        environment=task.environment,
+        script=check.script,
+        files={**check.files, image_trees.PATCH: encode(patch)},
+        folder=check.folder,
+        limits=limits(check),
+        network=check.network,
+    )
+
+
+def limits(check: Check) -> Limits:
+    return replace(check.limits, seconds=check.timeout)
+
+
+def lint(task: Task, patch: str) -> tuple[str, ...]:
+    """What is wrong with the edited files themselves that was not wrong before; reads, never runs."""
+    if task.language not in registry.names("languages"):
+        return ()
+    before = task.tree.some(patches.touched(patch))
+    return _language(task).lint(before, patches.patched(before, patch).files)
 
 
 def _language(task: Task) -> Language:
@@ -92,6 +129,8 @@ def _compiler_errors(execution: Execution) -> tuple[str, ...]:
 
 def judge(check: Check, execution: Execution) -> Verdict:
     """Pure: the same execution is always the same verdict."""
+    if check.required is not None:
+        return required_tests.judge(check, check.required, execution)
     reader: Reader = registry.module("readers", check.reader).make()
     found = reader.read(execution)
     execution = replace(execution, stdout=reader.text(execution.stdout))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from retrial import paths
 from retrial.errors import UsageError
+from retrial.git import Result
+from retrial.names import encode
 from retrial.progress import say
 
 
@@ -46,18 +49,34 @@ def checkout(source: Source) -> Path:
 
 
 def _fetch(source: Source, folder: Path) -> None:
-    # With the user's own settings, which may know a proxy or a mirror.
+    for command in (
+        ("init", "--quiet"),
+        ("fetch", "--quiet", "--depth=1", source.url, source.commit),
+        ("checkout", "--quiet", "--detach", source.commit),
+    ):
+        done = users_git(*command, folder=folder)
+        if done.returncode:
+            raise UsageError(
+                f"{source.url} cannot be cloned: {done.complaint}. Clone it by hand and give the folder with -b."
+            )
+
+
+def users_git(*arguments: str, folder: Path, held: Collection[int] = ()) -> Result:
+    """Git with the user's own settings, which may know a proxy or a mirror. It asks nobody for a password.
+
+    `held` are descriptors that stay open until it ends, even when we end before.
+
+    Raises: UsageError when there is no git, or no GitPython.
+    """
     try:
-        from git import GitCommandError, Repo
+        from git import Git
     except ImportError as error:
         raise UsageError(f"Clones need git and the package gitpython: {error}.") from error
-    with Repo.init(folder) as repository:
-        try:
-            repository.git.fetch("--quiet", "--depth=1", source.url, source.commit)
-            repository.git.checkout("--quiet", "--detach", source.commit)
-        except GitCommandError as error:
-            said = str(error.stderr).strip().removeprefix("stderr:").strip(" '\n").splitlines()
-            raise UsageError(
-                f"{source.url} cannot be cloned: {said[-1] if said else error}. "
-                "Clone it by hand and give the folder with -b."
-            ) from error
+    status, stdout, stderr = Git(folder).execute(
+        ["git", *arguments],
+        env={"GIT_TERMINAL_PROMPT": "0"},
+        with_extended_output=True,
+        with_exceptions=False,
+        pass_fds=held,
+    )
+    return Result(status, encode(stdout), encode(stderr))

@@ -40,6 +40,9 @@ class Options:
     executor: str = option("local", "how tasks run side by side")
     test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
     image: str = option("", "for all tasks: a target of docker/Dockerfile, such as all, or an image [the language's]")
+    disk: float | None = option(
+        None, "for images that tasks bring: the least recently used go [no limit]", minimum=0, metavar="GB"
+    )
     test_timeout_seconds: float | None = option(None, "for one test command [the language's own]", minimum=1)
     config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
 
@@ -59,11 +62,17 @@ class HarnessOptions(Options):
     turns: int = option(2, "messages in one chat: the first, then test output", minimum=1)
     reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
     edit_format: str = option("auto", "how edits are written: auto or a format's name")
+    visible_tests: str = option(
+        "nearby", "of a repository: nearby (what was edited), all, original (files of the hidden tests) or none"
+    )
     hide_editor_files: bool = option(False, "show the model no files beside the solution, as aider's benchmark does")
     sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)
     seed: int = option(0, "of the sample and of the models", minimum=0)
     run: str = option("", "name of the run [benchmark--agent--model]")
     name: str = option("", "model_name_or_path in predictions [agent--model]")
+    prior: tuple[str, ...] = option(
+        (), "only what this run left without a plausible edit, repeat for more", metavar="RUN"
+    )
     jobs: int = option(0, "tasks in flight [twice the cores]", minimum=0)
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
     max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
@@ -82,9 +91,11 @@ class HarnessOptions(Options):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(Options):
     benchmark: str = option("", "what a foreign predictions file is about, or of --gold and --null", short="-b")
+    run: str = option("", "name of the one result of several runs [A+B]")
     gold: bool = option(False, "score the reference solutions, as run gold--<benchmark>")
     null: bool = option(False, "run the acceptance tests on untouched trees, as run null--<benchmark>")
     fresh: bool = option(False, "run everything again, whatever the cache holds")
+    network: bool = option(False, "let tests of tasks that live in images reach the network")
     keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")
 
 

@@ -14,7 +14,18 @@ from retrial.safe_files import File
 from retrial.types import Task
 from retrial.unified import Change, Kind, normalise, parse
 
-__all__ = ["Change", "Kind", "Patched", "Selection", "normalise", "parse", "select", "counts", "writable"]
+__all__ = [
+    "Change",
+    "Kind",
+    "Patched",
+    "Selection",
+    "normalise",
+    "parse",
+    "select",
+    "counts",
+    "writable",
+    "select_anywhere",
+]
 __all__ += ["touched", "reduced", "matches", "patched", "apply", "diff"]
 
 
@@ -47,6 +58,18 @@ def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
             dropped |= dict.fromkeys(change.paths)
     # Whether git reads it as we do is seen where it is applied.
     return Selection(_joined(kept), tuple(dropped))
+
+
+def select_anywhere(patch: str, reserved: Collection[str], also: Collection[str]) -> Selection:
+    """As `select`, for a task that is a whole repository: all but `reserved` files count, and those in `also`.
+
+    Raises: PatchError, also when git cannot read the patch as it was written: no other runner could apply it.
+    """
+    found = select(patch, lambda change: all(path in also or not matches(path, reserved) for path in change.paths))
+    if patch.strip():
+        with scratch.folder() as folder:
+            _git_apply("--numstat", "-z", changes=parse(patch), cwd=Path(folder), text=patch)
+    return found
 
 
 def touched(patch: str) -> list[str]:
@@ -87,6 +110,8 @@ def counts(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
 
 def writable(task: Task, path: str, base: Collection[str]) -> bool:
     """A patch may change this file, or add it."""
+    if task.anywhere:
+        return not matches(path, task.reserved)
     if path in task.editable:
         return True
     name = PurePosixPath(path).name
@@ -137,20 +162,29 @@ def apply(folder: Path, patch: str) -> None:
             safe_files.remove(folder, path)
 
 
-def diff(before: Mapping[str, bytes], after: Mapping[str, bytes], modes: Mapping[str, str] | None = None) -> str:
-    """A git patch from one set of files to another; `modes` are those of `after` that are not plain files."""
-    modes = modes or {}
-    old = {path: (git.REGULAR, content) for path, content in before.items()}
-    new = {path: (modes.get(path, git.REGULAR), content) for path, content in after.items()}
+def diff(
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    modes: Mapping[str, str] | None = None,
+    *,
+    before_modes: Mapping[str, str] | None = None,
+) -> str:
+    """A git patch from one set of files to another; modes are given of those that are not plain files."""
+    old, new = _with_modes(before, before_modes or {}), _with_modes(after, modes or {})
     changed = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
     if not changed:
         return ""
+    old, new = ({path: files[path] for path in changed if path in files} for files in (old, new))
     with scratch.folder(_size(old) + _size(new)) as folder:
         git_dir = Path(folder, "git")
         git.lay(git_dir)
-        for side, files in (("old", old), ("new", new)):
-            git.commit(git_dir, side, {path: files[path] for path in changed if path in files})
+        git.commit(git_dir, "old", old)
+        git.commit(git_dir, "new", new)
         return _diff_of_branches(git_dir)
+
+
+def _with_modes(files: Mapping[str, bytes], modes: Mapping[str, str]) -> dict[str, tuple[str, bytes]]:
+    return {path: (modes.get(path, git.REGULAR), content) for path, content in files.items()}
 
 
 def _size(files: Mapping[str, tuple[str, bytes]]) -> int:
@@ -187,11 +221,13 @@ def _file(path: Path) -> File | None:
     return File(path.read_bytes(), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
 
 
-def _git_apply(*options: str, changes: Collection[Change], cwd: Path, git_dir: Path | None = None) -> None:
+def _git_apply(
+    *options: str, changes: Collection[Change], cwd: Path, git_dir: Path | None = None, text: str = ""
+) -> None:
     """Run `git apply`, which lists what it does: that must be what we think the patch does."""
     done = git.run(
         "apply", "--whitespace=nowarn", *options,
-        stdin=encode(_joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
+        stdin=encode(text or _joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
     )  # fmt: skip
     if done.returncode:
         raise PatchError(f"The patch does not apply: {done.complaint}.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import platform
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from retrial import __version__, config, models, program, registry
+from retrial import __version__, cache, config, models, program, registry
 from retrial.attempts import Prediction
 from retrial.chat import Budget
 from retrial.config import HarnessOptions
@@ -19,10 +20,11 @@ from retrial.progress import Progress, say
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.records import chat_markdown, prediction_record
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
-from retrial.solve import Ladder, VisibleCheck, solve
+from retrial.solve import Ladder, solve
 from retrial.store import Run
 from retrial.table import money
 from retrial.types import Check, Task
+from retrial.visible import VisibleCheck
 
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
 
@@ -79,6 +81,7 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], read
             "provenance": dict(plan.benchmark.provenance),
             "model_name_or_path": plan.model_name,
             "selected": selected,
+            "prior": list(dict.fromkeys((*old.get("prior", ()), *plan.prior))),
             "skipped": {**still, **skipped},
             "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **ready.record(sandbox)}},
             "limits": {
@@ -106,9 +109,14 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
         f"tries {plan.tries}"
         + (f"; {done} done before" if done else "")
         + (f"; {len(skipped)} skipped" if skipped else "")
+        + _settled(plan)
     )
     for why in sorted(set(skipped.values())):
         say(f"  skipped {sum(reason == why for reason in skipped.values())}: {why}")
+
+
+def _settled(plan: Plan) -> str:
+    return f"; {plan.settled} left out, plausible or unverified in {', '.join(plan.prior)}" if plan.prior else ""
 
 
 def _executor(options: HarnessOptions) -> Executor:
@@ -121,9 +129,10 @@ def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, t
     """Returns the tasks that could not be measured: id → reason."""
     # A budget is the run's: what an earlier go spent is spent.
     budget = Budget(plan.options.max_cost, plan.run.spent().cost or 0.0)
+    verdicts = cache.Verdicts(plan.options.cache)
 
     def work(task: Task) -> Prediction:
-        check = VisibleCheck(task, _visible(plan, task), sandbox)
+        check = VisibleCheck(task, partial(_visible, plan, task), sandbox, verdicts)
         return solve(task, ladder, check, plan.run.journal(task.instance_id), budget)
 
     plausible, open_tasks = 0, dict[str, str]()
@@ -137,9 +146,9 @@ def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, t
     return open_tasks
 
 
-def _visible(plan: Plan, task: Task) -> Check:
-    check = plan.benchmark.visible(task.instance_id)
-    return replace(check, timeout=plan.options.test_timeout_seconds or check.timeout)
+def _visible(plan: Plan, task: Task, edited: Iterable[str], most: int | None) -> Check | None:
+    check = plan.benchmark.visible(task.instance_id, edited, most)
+    return check and replace(check, timeout=plan.options.test_timeout_seconds or check.timeout)
 
 
 def _keep(run: Run, task: Task, result: Prediction | Exception) -> str:
@@ -159,7 +168,7 @@ def _line(task: Task, result: Prediction | Exception, why: str) -> str:
     if why or isinstance(result, Exception):
         return f"{task.instance_id}: not measured: {why}"
     chosen = result.chosen
-    state = "plausible" if chosen.plausible else "least bad"
+    state = "plausible" if chosen.plausible else "unverified" if chosen.unverified else "least bad"
     return f"{task.instance_id}: {state}, attempt {chosen.number} of {len(result.attempts)} ({chosen.model})"
 
 
@@ -178,7 +187,7 @@ def _dry_run(plan: Plan, sandbox: Sandbox) -> int:
 
     left_out = skipped(plan.tasks, sandbox)
     left = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
-    print(f"Run {plan.run.name} would do {len(left)} tasks of {plan.benchmark.name}:")
+    print(f"Run {plan.run.name} would do {len(left)} tasks of {plan.benchmark.name}{_settled(plan)}:")
     for task in plan.tasks:
         state = left_out.get(task.instance_id) or ("done before" if _done(plan, task) else "")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrial import models, paths, registry
+from retrial import models, past, paths, registry
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
+from retrial.past import Past
 from retrial.prices import Price, parse_price
 from retrial.protocols import Benchmark, Context
 from retrial.selection import select_tasks
 from retrial.solve import Ladder, Rung
-from retrial.store import Run, file_name
+from retrial.store import Run, file_name, find_run
 from retrial.types import Task, fingerprint
 
+NEARBY = "nearby"
+"""What `--visible-tests` is when nobody says."""
 FREE = Price(prompt=0.0, completion=0.0)
 
 
@@ -42,6 +45,10 @@ class Plan:
     rungs: tuple[tuple[str, str], ...]
     """(model, edit format) in the ladder's order; one with empty names for agents without a model."""
     run: Run
+    prior: tuple[str, ...] = ()
+    """Runs whose plausible and unverified edits are left alone."""
+    settled: int = 0
+    """How many of the tasks asked for were left out for that."""
 
     @property
     def tries(self) -> int:
@@ -58,6 +65,8 @@ class Plan:
 def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
+    if benchmark.visible_is_hidden and options.visible_tests != NEARBY:
+        raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
     tasks = select_tasks(
         benchmark.tasks(),
         names=options.task,
@@ -67,7 +76,46 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     )
     rungs = _rungs(options)
     run = Run(paths.home(), options.run or "--".join([benchmark.name, options.agent, *_names(rungs)]))
-    return Plan(options=options, argv=tuple(argv), benchmark=benchmark, tasks=tasks, rungs=rungs, run=run)
+    prior = _prior_runs(options, benchmark, run)
+    left = _left_by(prior, tasks)
+    return Plan(
+        options=options,
+        argv=tuple(argv),
+        benchmark=benchmark,
+        tasks=left,
+        rungs=rungs,
+        run=run,
+        prior=tuple(each.run.name for each in prior),
+        settled=sum(_settled(prior, task) for task in tasks),
+    )
+
+
+def _prior_runs(options: HarnessOptions, benchmark: Benchmark, run: Run) -> tuple[Past, ...]:
+    found = []
+    for text in options.prior:
+        prior = find_run(paths.home(), text)
+        if prior is None:
+            raise UsageError(f"--prior takes runs of harness.py, and {text} is a file from elsewhere.")
+        if prior.name == run.name:
+            raise UsageError(f"Run '{run.name}' cannot be its own --prior: name another run with --run.")
+        found.append(past.read(prior))
+    past.refuse_other_benchmark(found, benchmark.provenance["source"], benchmark.provenance["digest"])
+    return tuple(found)
+
+
+def _left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """What prior runs were asked for and have no plausible (nor unverified) edit of; everything without prior runs."""
+    if not prior:
+        return tasks
+    known = [task for task in tasks if any(task.instance_id in each.selected for each in prior)]
+    if not known:
+        raise UsageError(f"No task is left: none of them is in {', '.join(each.run.name for each in prior)}.")
+    return tuple(task for task in known if not _settled(prior, task))
+
+
+def _settled(prior: Sequence[Past], task: Task) -> bool:
+    records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
+    return any(past.settled(record) for record in records)
 
 
 def _names(rungs: Sequence[tuple[str, str]]) -> list[str]:
@@ -134,6 +182,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "retry_temperature": options.retry_temperature,
         "max_tokens": options.max_tokens,
         "api_base": options.api_base,
+        **({} if plan.benchmark.visible_is_hidden else {"visible_tests": options.visible_tests}),
         "editor_files": "hidden" if options.hide_editor_files else "shown",
         "prompts": fingerprint(_prompts(plan))[:16],
     }

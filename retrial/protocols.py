@@ -26,10 +26,18 @@ class Tree(Protocol):
         ...
 
     def files(self) -> Mapping[str, bytes]:
-        """Relative POSIX path → content.
+        """Relative POSIX path → content; of a symlink, its target.
 
         Raises: TreeError when they cannot be had.
         """
+        ...
+
+    def modes(self) -> Mapping[str, str]:
+        """Path → git mode of those that are not plain files: executables and symlinks."""
+        ...
+
+    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        """Those of `files` with these paths, without reading the others."""
         ...
 
 
@@ -53,7 +61,12 @@ class Benchmark(Protocol):
         """
         ...
 
-    def visible(self, instance_id: str) -> Check: ...
+    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | None:
+        """The check of phase 1 for a patch that edits these files; None where there are no tests to run.
+
+        `most` test files at most, where tests are chosen by what is edited.
+        """
+        ...
 
     def answer(self, instance_id: str) -> Answer:
         """Only scoring, reference runs and the `gold` agent may call this."""

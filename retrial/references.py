@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from retrial import cache
-from retrial.checks import run_check
+from retrial import cache, patches
+from retrial.checks import run_check, select
 from retrial.protocols import Sandbox
 from retrial.types import Answer, Status, Task, Verdict
 
@@ -44,7 +44,17 @@ def reference(
     return Reference(verdict=verdict, cached=False)
 
 
+def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference | None:
+    """What the reference showed here when `--gold` was run; None when it was not."""
+    selection = select(task, answer.patch, patches.touched(answer.patch))
+    found = None
+    if not isinstance(selection, Verdict):
+        found = verdicts.get(cache.key(task, selection.patch, answer.check, sandbox))
+    return Reference(verdict=found, cached=True) if found else None
+
+
 def stub_void(task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: cache.Verdicts) -> str:
     """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
-    stub = verdicts.get(cache.key(task, "", replace(answer.check, expected=known.expected), sandbox))
+    check = answer.check if answer.check.required else replace(answer.check, expected=known.expected)
+    stub = verdicts.get(cache.key(task, "", check, sandbox))
     return "its untouched stub passes" if stub is not None and stub.resolved else ""

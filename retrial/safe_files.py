@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from retrial import git
 from retrial.errors import PatchError
 from retrial.names import check_name
 
@@ -60,6 +61,30 @@ def write(root: Path, path: str, file: File) -> None:
         opened = os.open(name, _CREATE, 0o777 if file.executable else 0o666, dir_fd=folder)
         with os.fdopen(opened, "wb") as new:
             new.write(file.content)
+
+
+def fill(root: Path, files: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
+    """Lay a whole tree out in an empty folder that nobody else knows of yet; `modes` are those of `files` that are not
+    plain. All folders come first, so no link can stand for one although nothing is looked at on the way.
+
+    Raises: PatchError when a path leaves the folder or cannot be made.
+    """
+    path = ""
+    try:
+        for path in {path.rpartition("/")[0] for path in files} - {""}:
+            os.makedirs(root / check_name(path), exist_ok=True)
+        for path, content in files.items():
+            _make(f"{root}/{check_name(path)}", content, modes.get(path, git.REGULAR))
+    except (OSError, ValueError) as error:
+        raise PatchError(f"'{path}' cannot be made: {getattr(error, 'strerror', '') or error}.") from error
+
+
+def _make(place: str, content: bytes, mode: str) -> None:
+    if mode == git.SYMLINK:
+        os.symlink(os.fsdecode(content), place)
+        return
+    with os.fdopen(os.open(place, _CREATE, 0o777 if mode == git.EXECUTABLE else 0o666), "wb") as new:
+        new.write(content)
 
 
 def remove(root: Path, path: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from retrial import cache
+from retrial import cache, patches
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
 from retrial.protocols import Benchmark, Sandbox
-from retrial.references import Reference, reference, stub_void
+from retrial.references import Reference, recorded, reference, stub_void
 from retrial.submissions import Submission
-from retrial.types import Answer, Outcome, Task, Verdict
+from retrial.types import Answer, Check, Outcome, Task, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,10 @@ class Scored:
     void: str = ""
     """Why the task cannot tell right from wrong here."""
     cached: bool = False
-    script: str = ""
-    """What was run; empty when nothing was."""
+    check: Check | None = None
+    """What was run; None when nothing was."""
+    gold_files: tuple[str, ...] = ()
+    """What the reference changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +47,41 @@ class Scorer:
         answer = self.benchmark.answer(task.instance_id)
         answer = replace(answer, check=replace(answer.check, timeout=self.timeout or answer.check.timeout))
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
-        known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        known = self._reference(task, answer)
         verdict, cached = self._verdict(task, submission, answer, known)
         return Scored(
             submission=submission,
             task=task,
             verdict=verdict,
             # After the verdict, which is the stub's own with `--null`.
-            void=known.void or stub_void(task, answer, known, self.sandbox, self.verdicts),
+            void=self._void(task, answer, known),
             cached=cached,
-            script=answer.check.script,
+            check=answer.check,
+            gold_files=tuple(patches.touched(answer.patch)),
         )
 
-    def _verdict(self, task: Task, submission: Submission, answer: Answer, known: Reference) -> tuple[Verdict, bool]:
-        selection = select(task, submission.patch)
+    def _reference(self, task: Task, answer: Answer) -> Reference | None:
+        """None where the benchmark itself says which tests must pass: then no reference has to be run for it."""
+        if answer.check.required is not None:
+            return None
+        return reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+
+    def _void(self, task: Task, answer: Answer, known: Reference | None) -> str:
+        known = known or recorded(task, answer, self.sandbox, self.verdicts)
+        return known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
+
+    def _verdict(
+        self, task: Task, submission: Submission, answer: Answer, known: Reference | None
+    ) -> tuple[Verdict, bool]:
+        selection = select(task, submission.patch, patches.touched(answer.patch))
         if isinstance(selection, Verdict):
             return selection, False
         if not selection.patch and not self.untouched:
             return check_selection(task, selection, answer.check, self.sandbox), False
-        if selection.patch == answer.patch and known.expected is not None:
+        if known and selection.patch == answer.patch and known.expected is not None:
             # The reference itself: its run is this run.
             return replace(known.verdict, proof="report", dropped=selection.dropped), known.cached
-        check = replace(answer.check, expected=known.expected)
+        check = replace(answer.check, expected=known.expected) if known else answer.check
         name = cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
         if found is None:
@@ -97,13 +112,15 @@ def eval_log(scored: Scored) -> str:
         f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),
         f"proof:    {verdict.proof or '-'}   exit status: {verdict.exit_code}   seconds: {verdict.seconds:.2f}"
         + ("   (from the cache)" if scored.cached else ""),
+        *([f"applied:  {verdict.applied}"] if verdict.applied else []),
+        *([] if verdict.official is None else [f"official: {'resolved' if verdict.official else 'not resolved'}"]),
         *(f"dropped:  {path}" for path in verdict.dropped),
         *(f"{status:8}  {test}" for test, status in sorted(verdict.tests.items())),
         "",
         "---- patch ----",
         scored.submission.patch.rstrip(),
         "---- command ----",
-        scored.script.rstrip(),
+        scored.check.script.rstrip() if scored.check else "",
         "---- stdout ----",
         verdict.stdout.rstrip(),
         "---- stderr ----",

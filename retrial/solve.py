@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
 from retrial.chat import Budget, MeteredChat, Sampling
-from retrial.checks import check_selection, select
 from retrial.errors import BudgetSpent, NotMeasured, OutOfTime, PatchError
-from retrial.patches import Selection
 from retrial.prices import Price
-from retrial.protocols import Agent, Model, Sandbox, Workspace
+from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
 from retrial.store import Journal
-from retrial.types import Check, Task, Verdict
+from retrial.types import Outcome, Task, Verdict
+from retrial.visible import VisibleCheck
 from retrial.workspace import open_workspace
 
 
@@ -60,25 +59,6 @@ class Ladder:
         return Sampling(temperature=temperature, seed=seed, max_tokens=self.max_tokens, seconds=self.seconds)
 
 
-class VisibleCheck:
-    """The visible check of one task; the same patch is not run twice."""
-
-    def __init__(self, task: Task, check: Check, sandbox: Sandbox) -> None:
-        self._task, self._check, self._sandbox = task, check, sandbox
-        self._known: dict[str, tuple[Selection, Verdict]] = {}
-
-    def __call__(self, patch: str) -> tuple[Selection, Verdict]:
-        if patch not in self._known:
-            self._known[patch] = self._ask(patch)
-        return self._known[patch]
-
-    def _ask(self, patch: str) -> tuple[Selection, Verdict]:
-        selection = select(self._task, patch)
-        if isinstance(selection, Verdict):
-            return Selection(patch="", dropped=()), selection
-        return selection, check_selection(self._task, selection, self._check, self._sandbox)
-
-
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:
     """All attempts at one task. Raises only for defects of our own: broken machinery is noted on the attempt."""
     attempts: list[Attempt] = []
@@ -96,7 +76,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
         attempt, fatal = _attempt(task, rung.agent, chat, check, blank)
         attempts.append(attempt)
         journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
-        if attempt.plausible or fatal:
+        if attempt.plausible or attempt.unverified or fatal:
             break
     return Prediction(
         instance_id=task.instance_id,
@@ -142,15 +122,15 @@ def _go(
         dropped=selection.dropped,
         edit_outcome=effort.edit_outcome,
         lint_outcome=not verdict.lint,
-        test_outcome=verdict.resolved,
+        test_outcome=None if verdict.outcome is Outcome.UNVERIFIED else verdict.resolved,
         effort=effort,
         verdict=verdict,
     )
 
 
 def _not_measured(attempts: list[Attempt]) -> str:
-    """A plausible edit counts whatever else broke; without one, a broken attempt leaves the question open."""
+    """An edit that ended the ladder counts whatever else broke; without one, a broken attempt leaves it open."""
     broken = [attempt for attempt in attempts if attempt.error]
-    if not broken or attempts[-1].plausible:
+    if not broken or attempts[-1].plausible or attempts[-1].unverified:
         return ""
     return f"attempt {broken[-1].number} ({broken[-1].model}): {broken[-1].error}"

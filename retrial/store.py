@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from retrial.errors import UsageError
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
 PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
+OFFICIAL_FILES = ("patch.diff", "report.json", "test_output.txt", "eval.sh")
+"""What SWE-bench's own runner leaves of one instance."""
 
 
 def file_name(text: str) -> str:
@@ -122,6 +124,10 @@ class Run:
     def results_path(self) -> Path:
         return self.folder / "results.json"
 
+    @property
+    def official_path(self) -> Path:
+        return self.folder / "swebench-report.json"
+
     def exists(self) -> bool:
         return self.config_path.is_file()
 
@@ -155,11 +161,24 @@ class Run:
         write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
         write_atomically(self.prediction_path(instance_id), to_json(record))
 
+    def chat(self, instance_id: str) -> str:
+        path = self.folder / f"{_safe(instance_id)}.md"
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
     def predictions(self) -> list[dict[str, Any]]:
         """Every finished task's record, by id."""
-        own = {self.config_path.name, self.results_path.name}
-        paths = sorted(path for path in self.folder.glob("*.json") if path.name not in own and path.is_file())
-        return [self._prediction(path) for path in paths]
+        return [self._prediction(path) for path in self._prediction_paths()]
+
+    def keep_only(self, instance_ids: Collection[str]) -> None:
+        """Remove the predictions of all other tasks."""
+        for path in self._prediction_paths():
+            if path.stem not in instance_ids:
+                path.unlink()
+                path.with_name(f"{path.stem}.md").unlink(missing_ok=True)
+
+    def _prediction_paths(self) -> list[Path]:
+        own = {self.config_path.name, self.results_path.name, self.official_path.name}
+        return sorted(path for path in self.folder.glob("*.json") if path.name not in own and path.is_file())
 
     def _prediction(self, path: Path) -> dict[str, Any]:
         record = read_json(path)
@@ -185,14 +204,52 @@ class Run:
         path = self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
         write_atomically(path, text.encode("utf-8", "replace"))
 
+    def write_official(self, instance_id: str, files: Mapping[str, bytes]) -> None:
+        """These of `OFFICIAL_FILES`; what an earlier verdict left is gone."""
+        folder = self.logs / _safe(instance_id)
+        for name in OFFICIAL_FILES:
+            if name in files:
+                write_atomically(folder / name, files[name])
+            else:
+                (folder / name).unlink(missing_ok=True)
+
+    def write_official_report(self, content: Mapping[str, object] | None) -> None:
+        """None where the benchmark has no official report; then an earlier one is gone."""
+        if content is None:
+            self.official_path.unlink(missing_ok=True)
+        else:
+            write_atomically(self.official_path, to_json(content))
+
     def spent(self) -> Usage:
         """All that was ever paid for in this run, in attempts that count and in those that do not."""
+        stored = self.config().get("spent") if self.exists() else None
+        if isinstance(stored, dict):
+            # Made from other runs, which have the journals.
+            return Usage(**stored)
         total = Usage()
         for path in sorted((self.folder / "journal").glob("*.jsonl")):
             for line in Journal(path).lines():
                 if line.get("event") == "reply":
                     total += Usage(**line["reply"]["usage"])
         return total
+
+
+def find_run(home: Path, text: str) -> Run | None:
+    """A run by its name, or by any path inside its folder; None for a file from elsewhere.
+
+    Raises: UsageError when there is neither.
+    """
+    path = Path(text)
+    if SAFE.fullmatch(text) and Run(home, text).exists():
+        return Run(home, text)
+    folder = (home / "predictions").resolve()
+    if path.exists() and folder in path.resolve().parents:
+        return Run(home, path.resolve().relative_to(folder).parts[0])
+    if path.exists():
+        return None
+    if "/" in text or path.suffix in (".json", ".jsonl"):
+        raise UsageError(f"There is no file {text}.")
+    raise UsageError(f"There is no run and no file '{text}'.")
 
 
 def latest_run(home: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record
+from retrial import aider_record, image_trees, seed_statistics
 from retrial.attempts import Usage
 from retrial.score import Scored
 from retrial.stats import wilson
@@ -36,6 +36,8 @@ class Report:
     started: str = ""
     command: str = ""
     """How phase 1 was called."""
+    visible_tests: str | None = None
+    """How phase 1 chose them, where there was a choice."""
     provenance: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -55,6 +57,12 @@ class Report:
     def void(self) -> dict[str, str]:
         return {row.task.instance_id: row.void for row in self.scored if row.void}
 
+    @property
+    def official_differs(self) -> list[str]:
+        """Where our verdict is not that of the benchmark's own grading."""
+        rows = (row for row in self.scored if row.verdict.official not in (None, row.verdict.resolved))
+        return sorted(row.task.instance_id for row in rows)
+
     def attempts(self) -> str:
         """`2+` as soon as one chosen patch had more than one go at it."""
         return "2+" if any(len(record.get("all_results", ())) > 1 for record in self.records.values()) else "1"
@@ -68,6 +76,7 @@ def results(report: Report) -> dict[str, object]:
         "schema": SCHEMA,
         "run": report.run,
         "benchmark": report.benchmark,
+        "visible_tests": report.visible_tests,
         "totals": {**totals(report), "tests": tests(report.measured)},
         "rate": {
             **rate(report.measured),
@@ -76,6 +85,8 @@ def results(report: Report) -> dict[str, object]:
         },
         "rate_calibrated": rate(calibrated),
         "rate_of_benchmark": _rate(len(report.resolved), report.benchmark_size),
+        "official_differs": report.official_differs,
+        "statistics": seed_statistics.build(report.measured, report.records, report.spent, report.benchmark_size),
         "not_measured": report.not_measured,
         "skipped": dict(report.skipped),
         "void": report.void,
@@ -182,6 +193,7 @@ def _model_row(rows: list[tuple[str, Mapping[str, Any], bool]], resolved: set[st
     return {
         "attempts": len(attempts),
         "plausible": sum(attempt["plausible"] for attempt in attempts),
+        "unverified": sum(attempt.get("unverified", False) for attempt in attempts),
         "chosen": sum(chosen for _, _, chosen in rows),
         "resolved": sum(chosen and instance_id in resolved for instance_id, _, chosen in rows),
         "not_measured": sum(bool(attempt["error"]) for attempt in attempts),
@@ -214,8 +226,9 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
     return {
         "instance_id": row.task.instance_id,
         "resolved": verdict.resolved,
+        "resolved_official": verdict.official,
         "exit_code": verdict.exit_code,
-        "stdout": verdict.stdout[:SHOWN_CHARACTERS],
+        "stdout": _stdout(row),
         "stderr": verdict.stderr[:SHOWN_CHARACTERS],
         "tests_passed": passed,
         "tests_failed": failed,
@@ -224,6 +237,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "outcome": verdict.outcome,
         "reason": verdict.reason,
         "proof": verdict.proof,
+        "applied_with": verdict.applied,
         "dropped_paths": list(verdict.dropped),
         "tests": dict(verdict.tests),
         "language": row.task.language,
@@ -233,12 +247,15 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "model": record.get("model"),
         "edit_format": record.get("edit_format"),
         "plausible": record.get("plausible"),
+        "unverified": record.get("unverified"),
         "try": record.get("try"),
         "tries": record.get("tries"),
-        "cost": _cost(record),
+        "cost": seed_statistics.cost(record),
+        "dname": record.get("dname"),
     }
 
 
-def _cost(record: Mapping[str, Any]) -> float | None:
-    costs = [attempt["cost"] for attempt in record.get("all_results", ())]
-    return None if not costs or None in costs else round(sum(costs), 6)
+def _stdout(row: Scored) -> str:
+    """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
+    log = image_trees.read(row.verdict.stdout).log if row.check and row.check.required else ""
+    return log[-SHOWN_CHARACTERS:] or row.verdict.stdout[:SHOWN_CHARACTERS]

@@ -68,7 +68,7 @@ def _models(by_model: Mapping[str, Mapping[str, Any]]) -> str:
         (
             name,
             str(row["attempts"]),
-            str(row["plausible"]),
+            f"{row['plausible']}" + (f" + {row['unverified']} unverified" if row["unverified"] else ""),
             str(row["resolved"]),
             f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}",
             money(row["cost"]),
@@ -106,7 +106,30 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         lines.append(
             f"of benchmark  {_percent(whole)} of all {whole['of']} tasks, the missing ones counted as unresolved"
         )
+    if report.official_differs:
+        lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
+    if report.records:
+        lines += _statistics(content["statistics"], report.benchmark_size)
     return "\n".join(lines)
+
+
+def _statistics(found: Mapping[str, Any], size: int) -> list[str]:
+    lines = [
+        f"plus one      {found['plus_one_percent']:.1f} %, were one more measured and resolved",
+        f"plausible     {_share(found, 'plausible')}, of which resolved {_share(found, 'resolved_plausible')}",
+        f"gold files    found in {_share(found, 'gold_files_found')}, "
+        f"of which resolved {found['resolved_gold_files_found']}",
+        f"cost          {money(found['spent'])}; {money(found['cost_per_instance'])} a task, "
+        f"expected for all {size}: {money(found['expected_cost'])}",
+    ]
+    if found["unverified"]:
+        lines.insert(2, f"unverified    {found['unverified']}, of which resolved {found['resolved_unverified']}")
+    return lines
+
+
+def _share(found: Mapping[str, Any], name: str) -> str:
+    percent = found[f"{name}_percent"]
+    return f"{found[name]}" + ("" if percent is None else f" ({percent:.1f} %)")
 
 
 def _reasons(title: str, reasons: Mapping[str, str]) -> list[str]:

@@ -31,10 +31,14 @@ class Outcome(StrEnum):
     """Not measured: the environment could not be prepared."""
     RESET_FAILED = "reset_failed"
     """Not measured: the task's tree could not be prepared."""
+    UNVERIFIED = "unverified"
+    """Of a visible check only: there were no tests that could say anything, neither for nor against."""
 
     @property
     def measured(self) -> bool:
-        return self not in (Outcome.NOT_MEASURED, Outcome.INSTALL_FAILED, Outcome.RESET_FAILED)
+        return self not in (
+            Outcome.NOT_MEASURED, Outcome.INSTALL_FAILED, Outcome.RESET_FAILED, Outcome.UNVERIFIED
+        )  # fmt: skip
 
     @property
     def family(self) -> str:
@@ -63,6 +67,10 @@ class Environment:
     """For engines: a target of `docker/Dockerfile`, or a full image name if it has a `/` or a `:`."""
     language: str
     """For sandboxes on the host: whose toolchain to make visible; empty where only an image will do."""
+    tree: str = ""
+    """Where the image itself holds the task's files. Such a job starts there, as root, with a writable layer."""
+    recipe: str = ""
+    """Folder with a Dockerfile to build the image from, where no registry has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +134,15 @@ class Task:
     environment: Environment
     editable: tuple[str, ...]
     """Paths that a patch may change."""
+    anywhere: bool = False
+    """A patch may change and add any file but `reserved` ones: the task is a repository."""
     partial: tuple[str, ...] = ()
     """Those of `editable` of which only a part counts, as the language says; agents need not be offered them."""
     addable: tuple[str, ...] = ()
     """Globs of file names that a patch may add in the folder of an editable file."""
     reserved: tuple[str, ...] = ()
-    """Globs of file names (of paths, with a slash) that a patch may never add: tests, build and configuration files."""
+    """Globs of file names (of paths, with a slash) that a patch may never add (nor change, if it may go anywhere):
+    tests, build and configuration files."""
     read_only: tuple[str, ...] = ()
     """Paths shown to the agent as there to be used, not to be changed."""
     aliases: tuple[str, ...] = ()
@@ -149,6 +160,17 @@ class Prebuild:
     @property
     def digest(self) -> str:
         return fingerprint(self.script, _digests(self.files))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Required:
+    """What SWE-bench asks of a log: these tests, as its own parser and grading see them; others may fail."""
+
+    parser: str
+    """A name in the parser registry of the package `swebench`."""
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    eval_type: str = "pass_and_fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +193,11 @@ class Check:
     telling: str = ""
     """Matches the lines of output that say what went wrong."""
     prebuild: Prebuild | None = None
+    required: Required | None = None
+    """In place of `reader` and `expected`: the benchmark's own log parser and list of tests."""
+    limits: Limits = Limits()
+    """All but the time, which is `timeout`."""
+    network: bool = False
 
     @property
     def digest(self) -> str:
@@ -178,7 +205,8 @@ class Check:
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
         how = (self.reader, self.timeout, self.folder, expected, self.lint, self.optional)
-        return fingerprint(self.script, files, *how)
+        where = (repr(self.required), repr(self.limits), self.network)
+        return fingerprint(self.script, files, *how, *where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +234,10 @@ class Verdict:
     stderr: str = ""
     dropped: tuple[str, ...] = ()
     """Paths that the patch touched and that do not count."""
+    applied: str = ""
+    """The command that applied the patch, where the tree is in an image."""
+    official: bool | None = None
+    """What the benchmark's own grading says of the same log, where it has one."""
 
     @property
     def resolved(self) -> bool:

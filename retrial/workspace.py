@@ -7,13 +7,15 @@ so whatever it does to its `.git`, its attributes or its settings changes nothin
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
+from typing import TypeAlias
 
 from retrial import git, patches, safe_files, scratch
 from retrial.errors import NotMeasured, PatchError, TreeError
@@ -23,19 +25,36 @@ from retrial.safe_files import File
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
 MAX_FILE_BYTES = 10_000_000
+LARGE = 500
+"""Files; fewer are read as quickly as they are looked at."""
+
+_Found: TypeAlias = tuple[str, bytes]
+"""Mode and content."""
+Signature: TypeAlias = tuple[int, ...]
 
 
 class Folder:
     """A workspace on this machine."""
 
-    def __init__(self, root: Path, base: Mapping[str, bytes], ignored: tuple[str, ...] = CACHES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        base: Mapping[str, bytes],
+        modes: Mapping[str, str] | None = None,
+        *,
+        ignored: tuple[str, ...] = CACHES,
+        untouched: Mapping[str, Signature] | None = None,
+    ) -> None:
+        """`untouched` tells by their signature which files need not be read to know that they are as in the base."""
         self.root = root
         self.omitted: tuple[str, ...] = ()
         """What the last diff left out because no patch can hold it: odd names, huge files."""
         self._base = base
-        self._folders = {path[:end] for path in base for end, char in enumerate(path) if char == "/"}
-        self._ignored = ignored
-        self._last: tuple[dict[str, tuple[str, bytes]], str] | None = None
+        self._modes = modes or {}
+        self._folders = _folders(base)
+        self._ignored = re.compile("|".join(map(translate, ignored)) or r"(?!)")
+        self._untouched = untouched or {}
+        self._last: tuple[dict[str, _Found], str] | None = None
 
     def diff(self) -> str:
         """Everything that differs from the base, new files included, as we read it."""
@@ -44,12 +63,17 @@ class Folder:
             self._last = found, self._compare(dict(found))
         return self._last[1]
 
-    def _compare(self, found: dict[str, tuple[str, bytes]]) -> str:
-        hidden = _ignored_by(self._base, [path for path in found if path not in self._base])
+    def _compare(self, found: dict[str, _Found]) -> str:
+        rules = {path: content for path, content in self._base.items() if path.rpartition("/")[2] == ".gitignore"}
+        hidden = _ignored_by(
+            {path: content for path, content in rules.items() if self._modes.get(path) != git.SYMLINK},
+            [path for path in found if path not in self._base],
+        )
         for path in hidden:
             del found[path]
         contents = {path: content for path, (_, content) in found.items()}
-        return patches.diff(self._base, contents, {path: mode for path, (mode, _) in found.items()})
+        modes = {path: mode for path, (mode, _) in found.items()}
+        return patches.diff(self._base, contents, modes, before_modes=self._modes)
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None when there is none, or when it lies outside."""
@@ -67,19 +91,24 @@ class Folder:
             old = None
         safe_files.write(self.root, path, File(content, old is not None and old.executable))
 
-    def _found(self) -> dict[str, tuple[str, bytes]]:
+    def _found(self) -> dict[str, _Found]:
         """Path → mode and content of every file and symlink that a patch can hold."""
-        found: dict[str, tuple[str, bytes]] = {}
+        found: dict[str, _Found] = {}
         omitted: list[str] = []
         for path, entry in self._walk():
-            content = _content(entry, path)
-            if content is not None:
+            signature = self._untouched.get(path)
+            if signature and signature == _signature(entry.stat(follow_symlinks=False)):
+                found[path] = self._original(path)
+            elif content := _content(entry, path):
                 found[path] = content
             else:
                 omitted.append(path)
         self.omitted = tuple(sorted(omitted))
         # What cannot be said in a patch is not said: such a file of the base is neither changed nor deleted.
-        return found | {path: (git.REGULAR, self._base[path]) for path in omitted if path in self._base}
+        return found | {path: self._original(path) for path in omitted if path in self._base}
+
+    def _original(self, path: str) -> _Found:
+        return self._modes.get(path, git.REGULAR), self._base[path]
 
     def _walk(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         folders = [("", False)] if self.root.is_dir() and not self.root.is_symlink() else []
@@ -96,7 +125,16 @@ class Folder:
 
     def _is_ignored(self, entry: os.DirEntry[str]) -> bool:
         name = entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
-        return any(fnmatchcase(name, glob) for glob in self._ignored)
+        return self._ignored.match(name) is not None
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    """All folders above these files."""
+    found: set[str] = set()
+    for path in paths:
+        while (path := path.rpartition("/")[0]) and path not in found:
+            found.add(path)
+    return found
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -106,7 +144,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return [entry for entry in entries if entry.name.lower() != ".git"]
 
 
-def _content(entry: os.DirEntry[str], path: str) -> tuple[str, bytes] | None:
+def _content(entry: os.DirEntry[str], path: str) -> _Found | None:
     """Mode and content; None for pipes and the like, for what is too large, and for names that no patch may have."""
     found = entry.stat(follow_symlinks=False)
     try:
@@ -138,36 +176,50 @@ def open_workspace(
 
     Raises: TreeError when the files cannot be laid out.
     """
-    base = tree.files()
+    base, modes = tree.files(), tree.modes()
     size = sum(len(content) for content in base.values())
     holder = Path(tempfile.mkdtemp(prefix="retrial-", dir=parent or scratch.place(size)))
     try:
         root = holder / check_name(name)
         root.mkdir()
         try:
-            for path, content in base.items():
-                safe_files.write(root, path, File(content))
+            safe_files.fill(root, base, modes)
         except PatchError as error:
             raise TreeError(f"The task's tree cannot be laid out: {error}") from error
-        _commit(root, base)
-        yield Folder(root, base, ignored)
+        _commit(root, base, modes)
+        untouched = signatures(root, base) if len(base) >= LARGE else {}
+        yield Folder(root, base, modes, ignored=ignored, untouched=untouched)
     finally:
         _remove(holder)
 
 
-def _commit(root: Path, base: Mapping[str, bytes]) -> None:
+def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
     """One commit, the same on every machine; no remote, no tag, no hook, no other history."""
     git_dir = root / ".git"
     git.lay(git_dir, bare=False)
-    git.commit(git_dir, "main", {path: (git.REGULAR, content) for path, content in base.items()})
+    git.commit(git_dir, "main", {path: (modes.get(path, git.REGULAR), content) for path, content in base.items()})
     done = git.run("read-tree", "refs/heads/main", git_dir=git_dir, work_tree=root, cwd=root)
     if done.returncode:
         raise NotMeasured(f"git could not prepare the workspace: {done.complaint}.")
 
 
-def _ignored_by(base: Mapping[str, bytes], paths: list[str]) -> list[str]:
+def signatures(root: Path, paths: Iterable[str]) -> dict[str, Signature]:
+    """Of files as laid out: nobody can write one and keep its time of change.
+
+    That time moves in ticks, though. Whatever is written from now on is not older than the index, which came last;
+    only what is older than that can be told from it, and the rest is read each time.
+    """
+    index = os.lstat(root / ".git" / "index").st_ctime_ns
+    found = ((path, os.lstat(f"{root}/{path}")) for path in paths)
+    return {path: _signature(status) for path, status in found if status.st_ctime_ns < index}
+
+
+def _signature(found: os.stat_result) -> Signature:
+    return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
     """Which new paths the base's own .gitignore files hide. What the agent wrote into them since does not matter."""
-    rules = {path: content for path, content in base.items() if path.rpartition("/")[2] == ".gitignore"}
     if not rules or not paths:
         return []
     with scratch.folder() as folder:

@@ -47,7 +47,8 @@ def main() -> None:
     task = benchmark.tasks()[0]
     answer = benchmark.answer(task.instance_id)
     part.prepare(task.environment, print)
-    for name, check in (("hidden", answer.check), ("visible", benchmark.visible(task.instance_id))):
+    checks = {"hidden": answer.check, "visible": benchmark.visible(task.instance_id)}
+    for name, check in checks.items():
         added, inside = [], []
         for _ in range(options.rounds):
             started = time.perf_counter()

@@ -3,14 +3,14 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 from retrial import git
 from retrial.errors import PatchError, UsageError
-from retrial.patches import apply, counts, diff, parse, patched, select, writable
+from retrial.patches import apply, counts, diff, parse, patched, select, select_anywhere, writable
 from retrial.types import Environment, Task
 from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
@@ -23,6 +23,12 @@ class Files:
 
     def files(self) -> Mapping[str, bytes]:
         return self._files
+
+    def modes(self) -> Mapping[str, str]:
+        return {}
+
+    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        return {path: self._files[path] for path in paths if path in self._files}
 
 
 def a_task() -> Task:
@@ -226,3 +232,33 @@ def test_without_git_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="install"):
         git.run("--version", cwd=tmp_path)
+
+
+RESERVED = ("tests/*", "conftest.py")
+
+
+def anywhere(patch: str, *also: str) -> tuple[list[str], tuple[str, ...]]:
+    selection = select_anywhere(patch, RESERVED, also)
+    return [change.name for change in parse(selection.patch)], selection.dropped
+
+
+def test_in_a_repository_all_but_reserved_files_count() -> None:
+    patch = diff({}, {"src/a.py": b"1\n", "tests/test_a.py": b"2\n", "lib/conftest.py": b"3\n"})
+    assert anywhere(patch) == (["src/a.py"], ("lib/conftest.py", "tests/test_a.py"))
+
+
+def test_what_the_reference_changes_counts_whatever_it_is() -> None:
+    patch = diff({}, {"src/a.py": b"1\n", "tests/test_a.py": b"2\n"})
+    assert anywhere(patch, "tests/test_a.py") == (["src/a.py", "tests/test_a.py"], ())
+
+
+def test_a_rename_out_of_the_tests_does_not_count() -> None:
+    patch = "diff --git a/tests/a.py b/src/a.py\nsimilarity index 100%\nrename from tests/a.py\nrename to src/a.py\n"
+    assert anywhere(patch) == ([], ("tests/a.py", "src/a.py"))
+
+
+def test_a_repositorys_patch_that_git_cannot_read_is_not_repaired() -> None:
+    patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-1\n+2\n 3\n"
+    assert select(patch, lambda change: True).patch
+    with pytest.raises(PatchError, match="corrupt patch"):
+        anywhere(patch)

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from retrial import git
 from retrial.errors import PatchError, TreeError
-from retrial.patches import patched, select
+from retrial.patches import parse, patched, select
 from retrial.protocols import Workspace
-from retrial.workspace import Folder, open_workspace
+from retrial.workspace import Folder, open_workspace, signatures
 
 BASE = {
     "add.py": b"def add(a, b):\n    raise NotImplementedError\n",
@@ -23,11 +25,21 @@ BASE = {
 class Files:
     digest = "x"
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
+    def __init__(self, files: Mapping[str, bytes], modes: Mapping[str, str] | None = None) -> None:
+        self._files, self._modes = files, modes or {}
 
     def files(self) -> Mapping[str, bytes]:
         return self._files
+
+    def modes(self) -> Mapping[str, str]:
+        return self._modes
+
+    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        return {path: self._files[path] for path in paths if path in self._files}
+
+
+LARGE = {f"pkg{number % 7}/sub/module{number}.py": b"x = %06d\n" % number for number in range(600)}
+"""Enough files that those as they were laid out are not read again."""
 
 
 @pytest.fixture
@@ -260,3 +272,121 @@ def test_an_empty_tree_is_a_workspace_too(tmp_path: Path) -> None:
     with open_workspace(Files({}), tmp_path) as work:
         work.write("x.py", b"1\n")
         assert patched({}, work.diff()).files == {"x.py": b"1\n"}
+
+
+# Modes and links of the base
+
+
+MODES = {"add.py": git.EXECUTABLE, "sub/link": git.SYMLINK}
+LINKED = {**BASE, "sub/link": b"../dos.txt"}
+
+
+def test_modes_and_links_of_the_base_are_laid_out_and_are_no_edits(tmp_path: Path) -> None:
+    with open_workspace(Files(LINKED, MODES), tmp_path) as work:
+        assert os.readlink(work.root / "sub" / "link") == "../dos.txt"
+        assert os.access(work.root / "add.py", os.X_OK)
+        assert work.diff() == shell(work.root, "git status --porcelain; git diff HEAD") == ""
+
+
+def test_a_mode_or_link_that_changed_is_in_the_diff(tmp_path: Path) -> None:
+    with open_workspace(Files(LINKED, MODES), tmp_path) as work:
+        shell(work.root, "chmod -x add.py; ln -sfn new sub/link")
+        diff = work.diff()
+        assert "old mode 100755\nnew mode 100644\n" in diff
+        assert "120000\n--- a/sub/link\n+++ b/sub/link\n" in diff
+        assert "-../dos.txt\n" in diff and "+new\n" in diff
+        shell(work.root, "chmod +x add.py; rm sub/link; printf ../dos.txt >sub/link")
+        assert "deleted file mode 120000" in work.diff() and "new file mode 100644" in work.diff()
+
+
+def test_a_file_of_the_base_that_no_patch_can_hold_any_more_keeps_its_mode(tmp_path: Path) -> None:
+    with open_workspace(Files(LINKED, MODES), tmp_path) as work:
+        (work.root / "add.py").write_bytes(b"x" * 10_000_001)
+        assert work.diff() == "" and work.omitted == ("add.py",)
+
+
+def test_a_link_named_gitignore_hides_nothing(tmp_path: Path) -> None:
+    base, modes = {".gitignore": b"rules"}, {".gitignore": git.SYMLINK}
+    with open_workspace(Files(base, modes), tmp_path) as work:
+        shell(work.root, "echo rules >rules")
+        assert "b/rules" in work.diff()
+
+
+@pytest.mark.parametrize("files", [{"x": b"", "x/y": b""}, {"x" * 300: b""}, {"a/.git/x": b""}])
+def test_files_that_cannot_be_together_in_a_folder_are_told(tmp_path: Path, files: Mapping[str, bytes]) -> None:
+    with pytest.raises(TreeError, match="cannot be laid out"), open_workspace(Files(files), tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+# Large trees
+
+
+def test_a_large_tree_is_one_clean_commit_too(tmp_path: Path) -> None:
+    base = {**LARGE, **BASE, "copy.py": LARGE["pkg0/sub/module0.py"], "large": bytes(range(256)) * 1000}
+    with open_workspace(Files(base), tmp_path) as work, open_workspace(Files(base), tmp_path) as other:
+        assert shell(work.root, "git status --porcelain; git fsck --strict --no-progress") == work.diff() == ""
+        assert shell(work.root, "git rev-parse HEAD") == shell(other.root, "git rev-parse HEAD")
+        shell(work.root, "git gc --quiet; git repack -adq; git reset -q --hard")
+        assert shell(work.root, "git ls-files").splitlines() == sorted(base)
+        assert work.diff() == ""
+
+
+def test_every_edit_of_a_large_tree_is_seen_however_it_is_made(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        paths = list(LARGE)
+        for path in paths[:300]:
+            # At once, of the same length, and as old as it was.
+            edit_quietly(work.root / path)
+        (work.root / paths[300]).chmod(0o755)
+        (work.root / paths[301]).unlink()
+        (work.root / paths[302]).unlink()
+        (work.root / paths[302]).symlink_to("x")
+        shutil.copystat(work.root / paths[303], work.root / paths[304])
+        (work.root / paths[303]).replace(work.root / paths[304])
+        (work.root / "new.py").write_bytes(b"1\n")
+        changed = {*paths[:305], "new.py"}
+        assert {change.name for change in parse(work.diff())} == changed
+        assert work.diff() == work.diff()
+        for path in paths[:305]:
+            work.write(path, LARGE[path])
+        # A link to which we write is a plain file again; an executable bit stays.
+        assert {change.name for change in parse(work.diff())} == {paths[300], "new.py"}
+
+
+def test_edits_in_the_very_moment_are_seen(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        last = list(LARGE)[-50:]
+        for path in last:
+            edit_quietly(work.root / path)
+        assert {change.name for change in parse(work.diff())} == set(last)
+
+
+def test_a_file_that_is_not_older_than_the_index_has_no_signature(work: Folder) -> None:
+    assert signatures(work.root, BASE).keys() <= BASE.keys()
+    (work.root / "add.py").write_bytes(BASE["add.py"])
+    (work.root / "dos.txt").chmod(0o600)
+    assert not signatures(work.root, BASE).keys() & {"add.py", "dos.txt"}
+
+
+def edit_quietly(path: Path) -> None:
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"y")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_files_of_a_large_tree_that_nobody_touched_are_not_read(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        early = [work.root / path for path in list(LARGE)[:100]]
+        before = [path.stat().st_atime_ns for path in early]
+        work.write("new.py", b"1\n")
+        assert work.diff()
+        assert [path.stat().st_atime_ns for path in early] == before
+
+
+def test_a_folder_of_a_large_tree_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        shell(work.root, "mv pkg1 ../elsewhere; ln -s ../elsewhere pkg1")
+        changes = parse(work.diff())
+        assert {change.name for change in changes} == {"pkg1", *(path for path in LARGE if path.startswith("pkg1/"))}

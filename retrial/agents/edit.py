@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from retrial import patches, registry
+from retrial.agents import _finding
 from retrial.attempts import Effort, Message, Reply
 from retrial.errors import OutOfTime, PatchError
 from retrial.protocols import Chat, Context, EditFormat, Edits, Workspace
@@ -26,6 +27,14 @@ Keep and implement the existing function or class stubs, they will be called fro
 Only use the standard library, don't suggest installing any packages.
 Do not modify the test files.
 """
+REPOSITORY = """\
+{instructions}
+
+####
+
+Resolve the above issue of a repository by changing these of its files: {files}
+Change no more than that needs. Test files cannot be changed.
+"""
 READ_ONLY = "\nThese files are there to be used and must not be changed:\n"
 FAILED = """\
 {output}
@@ -42,7 +51,7 @@ Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
 ELSEWHERE = "Only these files may be edited: {files}. Your reply edits {path}."
 
-PROMPTS = (TASK, READ_ONLY, FAILED, LINT, UNCHANGED, ELSEWHERE)
+PROMPTS = (TASK, REPOSITORY, _finding.ASK, _finding.NONE_NAMED, READ_ONLY, FAILED, LINT, UNCHANGED, ELSEWHERE)
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
@@ -58,7 +67,8 @@ class EditAgent:
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
         session = Session(task, workspace, model, check, self._format, self._reflections)
         try:
-            session.run(self._turns)
+            if session.open(self._reflections):
+                session.run(self._turns)
         except OutOfTime as error:
             session.add(notes=(str(error),))
         return replace(session.effort, chat=tuple(session.chat))
@@ -80,12 +90,35 @@ class Session:
         self._format, self._reflections = edit_format, reflections
         # Not the manifests: the task is about code, and asks for no packages.
         self._offered = tuple(path for path in task.editable if path not in task.partial)
-        self._names = ", ".join(self._offered)
         self.effort = Effort(edit_outcome=False)
-        self.chat = [
-            Message(role="system", content=edit_format.prompt),
-            Message(role="user", content=self._opening()),
-        ]
+        self.chat = [Message(role="system", content=edit_format.prompt)]
+
+    def open(self, reflections: int) -> bool:
+        """The first message, with the files to edit; in a repository the model is asked for them first.
+
+        False when it names none.
+        """
+        if self._task.anywhere and not self._find(reflections):
+            self.add(notes=("the model named no file to edit",))
+            return False
+        self._say(self._opening())
+        return True
+
+    def _find(self, reflections: int) -> bool:
+        files = self._task.tree.files()
+        paths = _finding.candidates(self._task, files)
+        self._say(_finding.asked(self._task, paths))
+        for left in range(reflections, -1, -1):
+            self._offered = _finding.named(self._ask().text, paths)
+            if self._offered or not left:
+                break
+            self.add(malformed=1, reflections=1)
+            self._say(_finding.NONE_NAMED)
+        return bool(self._offered)
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(self._offered)
 
     def add(self, **counts: Any) -> None:
         """Count further what the effort counts."""
@@ -120,7 +153,8 @@ class Session:
     def _end_of_turn(self, verdict: Verdict | None, problem: str) -> str:
         passed = verdict is not None and verdict.resolved
         self.add(tests_outcomes=(passed,))
-        if verdict is None or passed or verdict.outcome is Outcome.PATCH_EMPTY:
+        if verdict is None or verdict.outcome in (Outcome.RESOLVED, Outcome.UNVERIFIED, Outcome.PATCH_EMPTY):
+            # Tests that say nothing give a model nothing to go on.
             return "" if passed else problem
         self._count_errors(verdict)
         output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
@@ -157,7 +191,8 @@ class Session:
         self.chat.append(Message(role="user", content=content))
 
     def _opening(self) -> str:
-        text = TASK.format(instructions=self._task.problem_statement, files=self._names)
+        form = REPOSITORY if self._task.anywhere else TASK
+        text = form.format(instructions=self._task.problem_statement, files=self._names)
         text += "".join(_listing(path, content) for path, content in self._editable_files().items())
         if self._task.read_only:
             text += READ_ONLY + "".join(_listing(path, self._text(path)) for path in self._task.read_only)

@@ -10,8 +10,8 @@ from retrial.protocols import Benchmark, Context
 def open_benchmark(context: Context) -> Benchmark:
     """The benchmark that `-b` names."""
     known: list[str] = []
-    for part in registry.names("benchmarks"):
-        module = registry.module("benchmarks", part)
+    modules = [registry.module("benchmarks", part) for part in registry.names("benchmarks")]
+    for module in sorted(modules, key=lambda module: getattr(module, "TAKES_ANY_FOLDER", False)):
         benchmark: Benchmark | None = module.make(context)
         if benchmark is not None:
             return benchmark

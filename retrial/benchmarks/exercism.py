@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,8 @@ SOURCES = {
 }
 ALIASES = {"aider-ai/polyglot-benchmark": "aider-polyglot", "exercism/python": "exercism-python"}
 
+TAKES_ANY_FOLDER = True
+"""So it is asked last."""
 DEMO_TRIES = 2
 EXERCISE_TRIES = 1
 
@@ -74,7 +76,7 @@ class Exercism:
     def tasks(self) -> tuple[Task, ...]:
         return self._tasks
 
-    def visible(self, instance_id: str) -> Check:
+    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check:
         return _check(self._exercises[instance_id], hidden=False)
 
     def answer(self, instance_id: str) -> Answer:

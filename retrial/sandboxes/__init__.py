@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import registry
-from retrial.errors import EnvironmentMissing, UsageError
+from retrial import paths, progress, registry
+from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.protocols import Context, Sandbox
 from retrial.types import Environment, Execution, Job, Task
 
@@ -18,14 +18,26 @@ HELP = "install bubblewrap (such as 'sudo apt-get install bubblewrap') or start 
 
 
 class Bounded:
-    """A sandbox that runs at most so many jobs at once."""
+    """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed."""
 
-    def __init__(self, sandbox: Sandbox, at_once: int, broken: Mapping[Environment, str] | None = None) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        at_once: int,
+        broken: Mapping[Environment, str] | None = None,
+        say: Callable[[str], None] = progress.say,
+        cache: Path | None = None,
+    ) -> None:
         self.name = sandbox.name
         self._sandbox = sandbox
         self._slots = threading.Semaphore(at_once)
-        self._broken = broken or {}
+        self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
+        self._say = say
+        self._cache = cache or paths.cache()
+        self._bringing: dict[Environment, threading.Lock] = {}
+        self._probing = threading.Lock()
+        self._holds = False
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         return self._sandbox.unavailable(environments)
@@ -44,15 +56,65 @@ class Bounded:
             raise EnvironmentMissing(self._broken[environment])
         # Asked for every verdict; an environment does not change while a program runs.
         if environment not in self._digests:
-            self._digests[environment] = self._sandbox.digest(environment)
+            self._digests[environment] = self._digest(environment)
         return self._digests[environment]
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Environment's name → digest, of all that was used so far; for run.json and results.json."""
+        return {
+            environment.name: digest
+            for environment, digest in sorted(self._digests.items(), key=lambda item: item[0].name)
+        }
 
     def describe(self) -> Mapping[str, str]:
         return self._sandbox.describe()
 
     def run(self, job: Job) -> Execution:
-        with self._slots:
-            return self._sandbox.run(job)
+        if not job.environment.tree:
+            with self._slots:
+                return self._sandbox.run(job)
+        from retrial.sandboxes import _shelf
+
+        # An image comes while other jobs run, and stays from then on until this one has run.
+        with _shelf.held(job.environment.image):
+            self._have(job.environment)
+            with self._slots:
+                return self._sandbox.run(job)
+
+    def _digest(self, environment: Environment) -> str:
+        try:
+            return self._sandbox.digest(environment)
+        except EnvironmentMissing:
+            if not environment.tree:
+                raise
+        self._have(environment)
+        return self._sandbox.digest(environment)
+
+    def _have(self, environment: Environment) -> None:
+        """Raises: EnvironmentMissing, and the next time without trying; SandboxError when the sandbox does not hold."""
+        with self._bringing.setdefault(environment, threading.Lock()):
+            if environment in self._broken:
+                raise EnvironmentMissing(self._broken[environment])
+            try:
+                self._sandbox.prepare(environment, self._say)
+            except EnvironmentMissing as error:
+                self._broken[environment] = str(error)
+                raise
+            now = self._sandbox.digest(environment)
+            before = self._digests.setdefault(environment, now)
+            if before != now:
+                # Verdicts are already being kept under the old name.
+                raise SandboxError(f"The image {environment.image} is another one than before: run this once more.")
+        self._probe(environment)
+
+    def _probe(self, environment: Environment) -> None:
+        from retrial.sandboxes._probe import probe_walls
+
+        with self._probing:
+            if not self._holds:
+                probe_walls(self._sandbox, environment, self._cache)
+                self._holds = True
 
 
 def choose(name: str, environments: Iterable[Environment], context: Context, say: Callable[[str], None]) -> Sandbox:
@@ -63,8 +125,8 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
     wanted = tuple(environments)
     if name != "auto":
         sandbox: Sandbox = registry.module("sandboxes", name).make(context)
-        # Tasks without a toolchain are skipped; for the others it must work.
-        why_not = _useless(sandbox, tuple(each for each in wanted if not sandbox.missing(each)))
+        # Tasks without a toolchain are skipped; for the others it must work. An image is no toolchain to install.
+        why_not = _useless(sandbox, tuple(each for each in wanted if each.tree or not sandbox.missing(each)))
         if why_not:
             raise UsageError(f"Sandbox {name} cannot be used: {why_not}")
         return _with_images(sandbox, context)
@@ -81,7 +143,10 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
 
 def _useless(sandbox: Sandbox, environments: tuple[Environment, ...]) -> str:
     """Why it can run none of these; tasks of some that it cannot run are skipped."""
-    why_not = [sandbox.unavailable((each,)) for each in environments] or [sandbox.unavailable(())]
+    # Hundreds of tasks may have an image each, about which there is but one thing to ask: whether there is an engine.
+    trees = [each for each in environments if each.tree][:1]
+    asked = [*trees, *(each for each in environments if not each.tree)]
+    why_not = [sandbox.unavailable((each,)) for each in asked] or [sandbox.unavailable(())]
     return why_not[0] if all(why_not) else ""
 
 
@@ -116,12 +181,14 @@ class Ready:
 def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> Ready:
     """Build what is missing and see that the sandbox holds, before anything is paid for.
 
+    Images that hold a task's tree are left to `Bounded`: all of them at once would fill a disk.
+
     Raises: SandboxError when the sandbox itself is not to be trusted here.
     """
     from retrial.sandboxes._probe import probe
 
     versions, broken = dict[Environment, tuple[str, ...]](), dict[Environment, str]()
-    for environment in sorted(environments, key=lambda each: each.name):
+    for environment in sorted((each for each in environments if not each.tree), key=lambda each: each.name):
         try:
             sandbox.prepare(environment, say)
             versions[environment] = probe(sandbox, environment, cache)

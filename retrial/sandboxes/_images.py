@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound, StreamParseError
 from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.types import Environment
@@ -30,6 +31,9 @@ STAGE = re.compile(r"(^FROM \S+ AS (\w+)$)", re.MULTILINE)
 LAST_LINES = 5
 SIZES = {"python": 40, "javascript": 155, "go": 405, "rust": 805, "java": 305, "cpp": 520, "all": 1980}
 """MB that our images add to their base, as measured, for those who ask before they build."""
+
+FAILURES = (DockerException, StreamParseError, HTTPError, OSError)
+"""What the client lets through when an engine refuses, is gone, or stops in the middle of a word."""
 
 _building = threading.Lock()
 
@@ -80,13 +84,24 @@ def _tar(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def identity(client: APIClient, image: str) -> str:
-    """The id of a local image; empty when there is none of that name."""
+def facts(client: APIClient, image: str) -> Mapping[str, Any]:
+    """What the engine knows of a local image; empty when there is none of that name."""
     inspect: Any = client.inspect_image
     try:
-        return str(inspect(image)["Id"])
+        found: Mapping[str, Any] = inspect(image)
     except ImageNotFound:
-        return ""
+        return {}
+    return found
+
+
+def identity(client: APIClient, image: str) -> str:
+    """The id of a local image; empty when there is none of that name."""
+    return str(facts(client, image).get("Id", ""))
+
+
+def words(error: BaseException) -> str:
+    """What the engine said, without where it was asked."""
+    return str(getattr(error, "explanation", "") or error)
 
 
 def state(client: APIClient, environment: Environment) -> str:
@@ -117,23 +132,26 @@ def ensure(client: APIClient, environment: Environment, say: Callable[[str], Non
 
     Raises: EnvironmentMissing.
     """
+    from retrial.sandboxes import _pulls
+
     image = name(environment)
+    if not own(environment):
+        if not identity(client, image):
+            _pulls.bring(client, environment, say)
+        return
     with _building:
         if identity(client, image):
             return
-        say(f"{'Building' if own(environment) else 'Pulling'} the image {image} …")
+        say(f"Building the image {image} …")
         try:
-            _follow(_steps(client, environment, image))
-        except (DockerException, RequestException) as error:
-            raise EnvironmentMissing(f"The image {image} could not be had: {error}") from error
+            follow(_build(client, environment, image))
+        except FAILURES as error:
+            raise EnvironmentMissing(f"The image {image} could not be had: {words(error)}") from error
         if not identity(client, image):
             raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
 
 
-def _steps(client: APIClient, environment: Environment, image: str) -> Iterable[Mapping[str, Any]]:
-    if not own(environment):
-        pulled: Iterable[Mapping[str, Any]] = client.pull(image, stream=True, decode=True)
-        return pulled
+def _build(client: APIClient, environment: Environment, image: str) -> Iterable[Mapping[str, Any]]:
     built: Iterable[Mapping[str, Any]] = client.build(
         fileobj=io.BytesIO(_context(environment.image)),
         custom_context=True,
@@ -149,7 +167,7 @@ def _steps(client: APIClient, environment: Environment, image: str) -> Iterable[
     return built
 
 
-def _follow(steps: Iterable[Mapping[str, Any]]) -> None:
+def follow(steps: Iterable[Mapping[str, Any]]) -> None:
     """To the end, or to the first error."""
     lines: deque[str] = deque(maxlen=LAST_LINES)
     for step in steps:

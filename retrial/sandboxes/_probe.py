@@ -20,7 +20,7 @@ VERSION = "version: "
 
 # Each line it prints is a hole. Routes, not interfaces: some kernels put idle tunnels into every network namespace.
 # The address is one of those kept for documentation, so nobody is called even if there is a way out.
-SCRIPT = f"""
+WALLS = f"""
 {{ read -r header; read -r route && echo 'there is a route to a network'; }} </proc/net/route
 if command -v python3 >/dev/null; then
     python3 -c 'if 1:
@@ -30,15 +30,18 @@ if command -v python3 >/dev/null; then
             if tried.connect_ex(("192.0.2.1", 53)) != errno.ENETUNREACH:
                 print("a connection can be tried")'
 fi
-for folder in / /usr /usr/bin /etc /dev /var/tmp /opt; do
-    if (: >"$folder/retrial-probe") 2>/dev/null; then echo "$folder can be written to"; fi
-done
 if [ -w /proc/sys/kernel/hostname ]; then echo 'settings of the kernel can be changed'; fi
 if [ -e "$CANARY" ]; then echo 'files of the host can be seen'; fi
 ( count=0; while [ $count -lt {FORKS} ]; do sleep 60 & count=$((count + 1)); echo $count >/tmp/count; done ) 2>/dev/null
 read -r count </tmp/count
 if [ "$count" -ge {FORKS} ]; then echo 'processes are not limited'; fi
 echo '{HELD}'
+"""
+# Not where the image holds a task's files: there all of it may be written to, and is thrown away.
+READ_ONLY = """
+for folder in / /usr /usr/bin /etc /dev /var/tmp /opt; do
+    if (: >"$folder/retrial-probe") 2>/dev/null; then echo "$folder can be written to"; fi
+done
 """
 
 
@@ -49,20 +52,33 @@ def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> tuple[str,
     Raises: SandboxError when something was possible; EnvironmentMissing when a tool is not there or too old.
     """
     language = _language(environment)
-    script = _versions(language) + SCRIPT
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    key = fingerprint(boot, dict(sandbox.describe()), sandbox.digest(environment), environment.name, script)
-    held = cache / "probes" / key
+    script = _versions(language) + READ_ONLY + WALLS
+    held = _held(sandbox, cache, sandbox.digest(environment), environment.name, script)
     with suppress(OSError):
         return tuple(held.read_text(encoding="utf-8").splitlines())
     seen = _try(sandbox, environment, script)
-    if holes := _holes(seen):
-        raise SandboxError(f"The sandbox {sandbox.name} does not hold here: {holes}.")
     said = tuple(line.removeprefix(VERSION) for line in seen.stdout.splitlines() if line.startswith(VERSION))
     if language:
         _check_tools(sandbox.name, environment, language, said)
     write_atomically(held, "\n".join(said).encode())
     return said
+
+
+def probe_walls(sandbox: Sandbox, environment: Environment, cache: Path) -> None:
+    """The same for images that hold a task's files, and for all of them at once: the walls are the engine's.
+
+    Raises: SandboxError.
+    """
+    held = _held(sandbox, cache, WALLS)
+    if not held.exists():
+        _try(sandbox, environment, WALLS)
+        write_atomically(held, b"")
+
+
+def _held(sandbox: Sandbox, cache: Path, *what: str) -> Path:
+    """Is there when these have been tried since the machine was started, and held."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return cache / "probes" / fingerprint(boot, dict(sandbox.describe()), *what)
 
 
 def _language(environment: Environment) -> Language | None:
@@ -103,7 +119,10 @@ def numbers(version: str) -> tuple[int, ...]:
 def _try(sandbox: Sandbox, environment: Environment, script: str) -> Execution:
     with tempfile.NamedTemporaryFile(prefix="retrial-probe-") as canary:
         whole = f"CANARY={canary.name}\n{script}"
-        return sandbox.run(Job(environment=environment, script=whole, files={}, limits=LIMITS))
+        seen = sandbox.run(Job(environment=environment, script=whole, files={}, limits=LIMITS))
+    if holes := _holes(seen):
+        raise SandboxError(f"The sandbox {sandbox.name} does not hold here: {holes}.")
+    return seen
 
 
 def _holes(seen: Execution) -> str:

@@ -27,10 +27,11 @@ START_SECONDS = 60.0
 """For the sandbox to come up and unpack, on a loaded machine."""
 REPORT_SECONDS = 30.0
 
+REPORTS = "RETRIAL_REPORTS"
 ENVIRONMENT: Mapping[str, str] = {
     "HOME": "/tmp/home",
     "TMPDIR": "/tmp",
-    "RETRIAL_REPORTS": "/tmp/reports",
+    REPORTS: "/tmp/reports",
     "LANG": "C.UTF-8",
     "USER": "nobody",
 }
@@ -43,7 +44,8 @@ read -r nonce || exit 125
 umask 022
 ulimit -c 0
 ulimit -n 4096 2>/dev/null
-tar -xmf - -C /tmp && cd "/tmp/job/$1" || exit 125
+# Without o, root would give files away to whom the archive names, which it may not be allowed to.
+tar -xmof - -C /tmp && cd "/tmp/job/$1" || exit 125
 # The job gets stdout and stderr opened anew: it could make ours non-blocking, and the frames below would be cut.
 : >/proc/self/fd/1 2>/proc/self/fd/2 || exit 125
 printf '%s start\n' "$nonce"
@@ -117,6 +119,8 @@ class Session:
         self._entered = {Phase.STARTING: time.monotonic()}
         self.phase = Phase.STARTING
         self.overflow = False
+        self.broken_off = False
+        """The streams ended before the supervisor was done."""
         self.request = self._nonce + b"\n" + pack(job)
 
     def stderr(self, data: bytes) -> None:

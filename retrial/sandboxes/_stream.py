@@ -38,6 +38,7 @@ def converse(session: Session, channel: Channel) -> bool:
                 if events & selectors.EVENT_READ and not _receive(key.fd, key.data):
                     writing.forget(key.fd)
                     listening -= 1
+    session.broken_off = not listening and session.phase is not Phase.DONE
     return False
 
 

@@ -35,6 +35,7 @@ FILES: Mapping[str, bytes] = {
     "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
 }
 OUTER_VARIABLES = ("PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
 NEEDED = ("--unshare-all", "--perms", "--size", "--remount-ro", "--die-with-parent", "--clearenv")
 
 
@@ -43,9 +44,12 @@ class Bwrap:
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         """By doing: an option that is listed may still be forbidden here."""
+        wanted = tuple(environments)
+        if any(environment.tree for environment in wanted):
+            return NO_IMAGES
         try:
             _check_tool()
-            for environment in environments:
+            for environment in wanted:
                 if unreadable := self.run(_trial(environment)).stdout.strip():
                     return f"The job's user cannot read {unreadable.splitlines()[0]}: make it readable for all."
         except SandboxError as error:
@@ -53,6 +57,8 @@ class Bwrap:
         return ""
 
     def missing(self, environment: Environment) -> str:
+        if environment.tree:
+            return NO_IMAGES
         try:
             _toolchain(environment.language)
         except EnvironmentMissing as error:

@@ -13,31 +13,31 @@ from typing import Any
 
 from docker.api import APIClient
 from docker.constants import DEFAULT_UNIX_SOCKET
-from docker.errors import DockerException, ImageNotFound, NotFound
-from docker.types import LogConfig, Ulimit
+from docker.errors import APIError, ImageNotFound
 from docker.utils import kwargs_from_env
-from requests.exceptions import RequestException
 
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
-from retrial.sandboxes import _images, _protocol, _stream
+from retrial.sandboxes import _confine, _death, _images, _protocol, _stream
+from retrial.sandboxes._shelf import Shelf
 from retrial.types import Environment, Execution, Job
 
 LABEL = "retrial"
 """Its value is the pid of the run."""
 OWNERS = "retrial.owners"
-NOBODY = 65534
-SHM_BYTES = 64 << 20
-OWN_PROCESSES = 2
-"""The engine's init and the supervisor."""
-OPEN_FILES = 4096
 PING_SECONDS = 2.0
 CALL_SECONDS = 60.0
 """For one call of the API: starting a container on a busy machine takes its time."""
+QUIET_SECONDS = 600.0
+"""How long an engine may say nothing while it brings an image: unpacking a large layer is one such time."""
 
 
 class Docker:
     name = "docker"
+
+    def __init__(self, disk_gb: float | None = None) -> None:
+        self._shelf = Shelf(disk_gb)
+        self._swept = False
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         nobody = f"no Docker engine answers at {os.environ.get('DOCKER_HOST', 'its usual socket')}."
@@ -47,8 +47,10 @@ class Docker:
             with _engine(PING_SECONDS) as client:
                 client.ping()
             # A registry may take longer to answer than an engine.
+            # Images with trees are hundreds, and are brought one by one: what cannot be had is said of its own task.
+            asked = [one for one in environments if not one.tree]
             with _engine() as client:
-                reasons = [reason for one in environments if (reason := _images.out_of_reach(client, one))]
+                reasons = [reason for one in asked if (reason := _images.out_of_reach(client, one))]
         except SandboxError as error:
             return f"{nobody.rstrip('.')} ({error})"
         return reasons[0] if reasons else ""
@@ -61,15 +63,24 @@ class Docker:
             return _images.state(client, environment)
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
-        with _engine() as client:
-            _sweep(client)
-            _images.ensure(client, environment, say)
+        with _engine(QUIET_SECONDS) as client:
+            if not self._swept:
+                _sweep(client)
+                self._swept = True
+            if environment.tree:
+                self._shelf.ensure(client, environment, say)
+            else:
+                _images.ensure(client, environment, say)
 
     def digest(self, environment: Environment) -> str:
+        image = _images.name(environment)
         with _engine() as client:
-            found = _images.identity(client, _images.name(environment))
+            found = _images.identity(client, image)
+        if not found and environment.tree:
+            # Brought once and removed to make room: its verdicts stay, and it comes back as it was.
+            found = self._shelf.remembered(image)
         if not found:
-            raise EnvironmentMissing(f"The image {_images.name(environment)} is not there.")
+            raise EnvironmentMissing(f"The image {image} is not there.")
         return found
 
     def describe(self) -> Mapping[str, str]:
@@ -81,12 +92,16 @@ class Docker:
         session = _protocol.Session(job)
         with _engine() as client, _container(client, job) as container:
             timed_out = _talk(client, container, session)
-            oom = bool(client.inspect_container(container)["State"].get("OOMKilled"))
+            if not _listening():
+                raise SandboxError("The Docker engine went away while the job ran.")
+            oom = _death.by_memory(client, container)
+            if session.broken_off and not oom:
+                _death.refuse_if_from_outside(client, container)
         return session.execution(timed_out=timed_out, oom=oom)
 
 
 def make(context: Context) -> Docker:
-    return Docker()
+    return Docker(getattr(context.options, "disk", None))
 
 
 def _listening() -> bool:
@@ -112,7 +127,7 @@ def _engine(seconds: float = CALL_SECONDS) -> Iterator[APIClient]:
             yield client
     except ImageNotFound as error:
         raise EnvironmentMissing(f"An image is missing: {error.explanation}") from error
-    except (DockerException, RequestException) as error:
+    except _images.FAILURES as error:
         raise SandboxError(f"The Docker engine failed: {error}") from error
 
 
@@ -133,19 +148,19 @@ def _container(client: APIClient, job: Job) -> Iterator[str]:
             name=name,
             # As entry point: an image's own must not come before it.
             entrypoint=list(_protocol.command(job)),
-            user=_user(),
+            user=_confine.user(job),
             hostname="retrial",
             working_dir="/",
-            environment={**_protocol.ENVIRONMENT, _protocol.STORE: _images.STORE},
+            environment=_confine.variables(job),
             labels={LABEL: str(os.getpid()), OWNERS: _owners()},
             stdin_open=True,
-            host_config=_host_config(client, job),
+            host_config=_confine.host_config(client, job),
         )
         yield name
     finally:
         # By its name, so that one is removed too whose making was interrupted; killing a client would stop nothing.
-        with suppress(NotFound):
-            client.remove_container(name, force=True, v=True)
+        if _listening():
+            _remove(client, name)
 
 
 def _owners() -> str:
@@ -157,33 +172,16 @@ def _sweep(client: APIClient) -> None:
     """Remove containers of runs that were killed: unlike a process, a container does not end with who made it."""
     for container in client.containers(all=True, filters={"label": f"{OWNERS}={_owners()}"}):
         if not Path(f"/proc/{container['Labels'][LABEL]}").exists():
-            with suppress(NotFound):
-                client.remove_container(container["Id"], force=True, v=True)
+            _remove(client, container["Id"])
 
 
-def _user() -> str:
-    """Ours: what gets out is no more than we are. But nobody when we are root."""
-    return f"{os.getuid()}:{os.getgid()}" if os.getuid() else f"{NOBODY}:{NOBODY}"
-
-
-def _host_config(client: APIClient, job: Job) -> dict[str, Any]:
-    limits = job.limits
-    config: dict[str, Any] = client.create_host_config(
-        network_mode="bridge" if job.network else "none",
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        read_only=True,
-        tmpfs={"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"},
-        shm_size=SHM_BYTES,
-        init=True,
-        mem_limit=limits.memory_mb << 20,
-        memswap_limit=limits.memory_mb << 20,
-        pids_limit=limits.processes + OWN_PROCESSES,
-        nano_cpus=int(min(limits.cpus, os.cpu_count() or 1) * 1e9),
-        ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
-        log_config=LogConfig(type="none"),
-    )
-    return config
+def _remove(client: APIClient, container: str) -> None:
+    try:
+        client.remove_container(container, force=True, v=True)
+    except APIError as error:
+        # Somebody else has removed it, or is about to.
+        if error.status_code not in (404, 409):
+            raise
 
 
 def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool:

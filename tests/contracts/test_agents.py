@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from retrial import registry
+from retrial import cache, registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Budget
@@ -17,9 +18,10 @@ from retrial.errors import OutOfTime
 from retrial.plan import NoModel
 from retrial.prices import Price
 from retrial.protocols import Chat, Context, Model, Sandbox, Workspace
-from retrial.solve import Ladder, Rung, VisibleCheck, solve
+from retrial.solve import Ladder, Rung, solve
 from retrial.store import Journal
 from retrial.types import Task, Verdict
+from retrial.visible import VisibleCheck
 from tests.conftest import PROJECT
 from tests.exercises import RIGHT, reply, write_exercise
 
@@ -53,7 +55,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
     ladder = Ladder(
         rungs=(rung,), tries=1, seed=0, temperature=0, retry_temperature=0.7, max_tokens=99, seconds=60, name="x"
     )
-    check = VisibleCheck(task, benchmark.visible(task.instance_id), sandbox)
+    check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
     return solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
 
 

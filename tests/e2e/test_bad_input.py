@@ -67,7 +67,8 @@ def test_a_missing_key_is_said_before_anything_is_spent(run: Run, home: Path, mo
         (("--gold", "--null"), "exclude each other"),
         (("--gold", "-t", "nothing"), "There is no task 'nothing'"),
         (("--gold", "--sandbox", "chroot"), "Unknown sandbox 'chroot'"),
-        (("a", "b"), "One run or file at a time"),
+        (("a", "b"), "There is no run and no file 'a'"),
+        (("a", "--run", "b"), "--run names the one result of several runs"),
     ],
 )
 def test_report_refuses(run: Run, home: Path, arguments: tuple[str, ...], words: str) -> None:

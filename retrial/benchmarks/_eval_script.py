@@ -1,0 +1,111 @@
+"""Eval scripts of SWE-bench: cut after their test command, kept from the network, or with other tests in them.
+
+All rows have one shape: set up, install the package, check the test files out, apply the test patch from a heredoc,
+one test command between two markers, check the test files out again.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable
+
+from retrial.image_trees import JOB
+from retrial.official import END, START
+
+_HEREDOC = re.compile(r"<<\s*'?(\w+)'?\s*$")
+_INSTALL = re.compile(r"\b(?:pip3? install|setup\.py (?:install|develop))\b")
+_EDITABLE = re.compile(r"\bpip3? install\b.*\s-e\s|\bsetup\.py develop\b")
+_LOCAL = re.compile(r"(\bpip3? install\b)(?=.*\s'?\.(?:['\s\[]|$))")
+_TEST_FILES = re.compile(r"git (?:checkout [0-9a-f]{7,40} |apply )|rm -f ")
+_LOOKING = re.compile(r"git (?:status|show|-c core\.fileMode=false diff)\b")
+
+# A package index that is not there must not be waited for.
+OFFLINE = "export PIP_RETRIES=0 PIP_DEFAULT_TIMEOUT=2 PIP_DISABLE_PIP_VERSION_CHECK=1"
+
+
+def hidden(script: str, *, network: bool, lean: bool, assets: str = "") -> str:
+    """The script up to its test command, whose status is then that of the script.
+
+    `assets` is the folder in the job with files for the tree that the test patch cannot carry.
+    """
+    lines = _edited(script, lambda line: _prepared(line, network=network, lean=lean))
+    start, end = _start(lines), _end(lines)
+    copied = [f'cp -R "${JOB}/{assets}/." .'] if assets else []
+    return _whole([*lines[:start], *copied, *lines[start:end]], network=network)
+
+
+def visible(script: str, arguments: Iterable[str], test_files: Collection[str], *, network: bool, lean: bool) -> str:
+    """The same with other tests: nothing of the test patch, its files or their names is left in it."""
+    lines = _edited(script, lambda line: _without_tests(_prepared(line, network=network, lean=lean)))
+    start = _start(lines)
+    tests = " ".join(shlex.quote(argument) for argument in arguments)
+    before = [line for line in lines[:start] if line]
+    return _whole([*before, lines[start], f"{bare_command(script, test_files)} {tests}".rstrip()], network=network)
+
+
+def command(script: str) -> str:
+    """The test command, of one line."""
+    lines = _edited(script, lambda line: line)
+    return "\n".join(lines[_start(lines) + 1 : _end(lines)])
+
+
+def bare_command(script: str, test_files: Collection[str]) -> str:
+    """The test command without the tests it names; empty when they cannot be told from the rest."""
+    named = {*test_files, *map(dotted, test_files)}
+    words = command(script).split(" ")
+    kept = [word for word in words if word not in named]
+    return " ".join(kept).rstrip() if len(kept) < len(words) else ""
+
+
+def named_as(script: str, test_files: Collection[str]) -> Callable[[str], str]:
+    """How this command names a test file: by its path, or as Django's runner does."""
+    words = set(command(script).split(" "))
+    return dotted if words & set(map(dotted, test_files)) else str
+
+
+def dotted(path: str) -> str:
+    return path.removeprefix("tests/").removesuffix(".py").replace("/", ".")
+
+
+def _prepared(line: str, *, network: bool, lean: bool) -> str:
+    if network or not _INSTALL.search(line):
+        return line
+    if lean and _EDITABLE.search(line):
+        # What is installed points at the tree: changed Python files are seen without doing it again.
+        return ""
+    return _LOCAL.sub(r"\1 --no-build-isolation --no-deps", line)
+
+
+def _without_tests(line: str) -> str:
+    return "" if _TEST_FILES.match(line) or _LOOKING.match(line) else line
+
+
+def _edited(script: str, change: Callable[[str], str]) -> list[str]:
+    """The lines, each changed unless it is text of a heredoc; one whose command goes, goes with it."""
+    found: list[str] = []
+    delimiter, keep = "", True
+    for line in script.rstrip("\n").split("\n"):
+        if delimiter:
+            found += [line] if keep else []
+            delimiter = "" if line == delimiter else delimiter
+            continue
+        changed = change(line)
+        found += [changed] if changed or not line else []
+        if heredoc := _HEREDOC.search(line):
+            delimiter, keep = heredoc[1], bool(changed)
+    return found
+
+
+def _start(lines: list[str]) -> int:
+    return next(number for number, line in enumerate(lines) if START in line)
+
+
+def _end(lines: list[str]) -> int:
+    return next(number for number, line in enumerate(lines) if END in line)
+
+
+def _whole(lines: list[str], *, network: bool) -> str:
+    first = [lines[0], *([] if network else [OFFLINE])]
+    # The official parsers want the end marker behind the results; it must not become the script's status.
+    return "\n".join([*first, *lines[1:], "retrial_status=$?", f": '{END}'", "exit $retrial_status", ""])

@@ -1,0 +1,239 @@
+"""SWE-bench: real repositories, each task in an image of its own, graded as the official runner grades.
+
+`-b` takes a name below, a Hugging Face id, a file of rows, or a checked-out task repository; `:dev` behind it takes
+another split than `test`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from retrial import clones, image_trees, nearby, official, patches
+from retrial.benchmarks import _eval_script, _swebench_rows
+from retrial.benchmarks._swebench_rows import Origin, Row
+from retrial.clones import Source
+from retrial.errors import UsageError
+from retrial.protocols import Context
+from retrial.repositories import RepositoryTree
+from retrial.store import file_name
+from retrial.types import Answer, Check, Environment, Limits, Required, Task
+
+TASKS = Source(url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d")
+"""Every task of the first three, with its eval script; also what old rows are completed from."""
+NAMED = {
+    "swe-bench": "SWE-bench/SWE-bench",
+    "swe-bench-lite": "SWE-bench/SWE-bench_Lite",
+    "swe-bench-verified": "SWE-bench/SWE-bench_Verified",
+}
+HUB = {"swe-bench-multilingual": "SWE-bench/SWE-bench_Multilingual"}
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+SPLIT = "test"
+
+TREE = "/testbed"
+SECONDS = 1800.0
+"""For the acceptance tests, and for all tests of a repository: the official runner's limit."""
+VISIBLE_SECONDS = 300.0
+LIMITS = Limits(memory_mb=8192, processes=4096, disk_mb=8192, output_bytes=64 << 20)
+"""Real suites; the official runner has no limits at all."""
+
+ASSETS = "assets"
+"""Where in a job binary test files lie, which no patch can carry."""
+VISIBLE = ("nearby", "all", "original", "none")
+
+RESERVED = (
+    # Tests, by name and by place. A nested `test` or `testing` is left alone: django/test and sympy/testing are source.
+    "test_*.py", "*_test.py", "tests.py", "tests/*", "*/tests/*", "test/*", "testing/*",
+    "*_test.go", "src/test/*", "*/src/test/*", "__tests__/*", "*/__tests__/*", "*.test.*", "*.spec.*",
+    "spec/*", "*/spec/*", "*_spec.rb",
+    # What decides which tests are run, and how.
+    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "noxfile.py", ".coveragerc",
+    "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py", "*.pth",
+    "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
+)  # fmt: skip
+"""Dropped from a patch unless the reference changes the same file."""
+
+
+class SweBench:
+    visible_is_hidden = False
+    default_tries = 3
+
+    def __init__(
+        self,
+        name: str,
+        rows: Iterable[Row],
+        provenance: Mapping[str, str] | None = None,
+        *,
+        visible_tests: str = VISIBLE[0],
+        network: bool = False,
+    ) -> None:
+        self.name = name
+        self._rows = {row.instance_id: row for row in rows}
+        self._provenance = provenance or {"source": name}
+        self._visible_tests = visible_tests
+        self._network = network
+
+    @cached_property
+    def provenance(self) -> Mapping[str, str]:
+        known = self._provenance
+        # A public commit says it all; else every row is read.
+        digest = known.get("commit") or _swebench_rows.digest(self._rows.values())
+        return {**known, "digest": digest[:16]}
+
+    def tasks(self) -> tuple[Task, ...]:
+        return self._tasks
+
+    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | None:
+        row = self._rows[instance_id]
+        secrets = row.secrets()
+        hidden_tests = patches.touched(secrets.test_patch)
+        chosen = self._chosen(row, hidden_tests, edited)
+        if chosen is None or not _eval_script.bare_command(secrets.eval_script, hidden_tests):
+            return None
+        named = _eval_script.named_as(secrets.eval_script, hidden_tests)
+        scripts = {
+            name: _eval_script.visible(
+                secrets.eval_script, map(named, chosen[:most]), hidden_tests, network=self._network, lean=lean
+            )
+            for name, lean in _SCRIPTS.items()
+        }
+        seconds = SECONDS if self._visible_tests == "all" else VISIBLE_SECONDS
+        return self._check(scripts, Required(parser=row.log_parser), seconds, lint=True)
+
+    def answer(self, instance_id: str) -> Answer:
+        row = self._rows[instance_id]
+        secrets = row.secrets()
+        scripts = {
+            name: _eval_script.hidden(
+                secrets.eval_script, network=self._network, lean=lean, assets=ASSETS if secrets.test_assets else ""
+            )
+            for name, lean in _SCRIPTS.items()
+        }
+        required = Required(
+            parser=row.log_parser,
+            fail_to_pass=secrets.fail_to_pass,
+            pass_to_pass=secrets.pass_to_pass,
+            eval_type=row.eval_type,
+        )
+        assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
+        check = self._check(scripts, required, SECONDS, more=assets)
+        return Answer(patch=patches.normalise(secrets.patch), check=check)
+
+    def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...] | None:
+        """The test files to run, as they are at the base commit; empty for the whole suite, None for no tests."""
+        tree = _tree(row)
+        if self._visible_tests == "all":
+            return ()
+        if self._visible_tests == "original":
+            found = tuple(path for path in tree.some(hidden_tests) if patches.matches(path, RESERVED))
+        elif self._visible_tests == "nearby":
+            found = nearby.choose(tuple(edited), tree.files())
+        else:
+            found = ()
+        return found or None
+
+    def _check(
+        self,
+        scripts: Mapping[str, str],
+        required: Required,
+        seconds: float,
+        *,
+        lint: bool = False,
+        more: Mapping[str, bytes] | None = None,
+    ) -> Check:
+        return Check(
+            script=image_trees.script(),
+            files={**{name: text.encode() for name, text in scripts.items()}, **(more or {})},
+            reader="",
+            timeout=seconds,
+            lint=lint,
+            required=required,
+            limits=LIMITS,
+            network=self._network,
+        )
+
+    @cached_property
+    def _tasks(self) -> tuple[Task, ...]:
+        languages = official.parsers()
+        return tuple(self._task(self._rows[name], languages) for name in sorted(self._rows))
+
+    def _task(self, row: Row, languages: Mapping[str, str]) -> Task:
+        if row.log_parser not in languages:
+            raise UsageError(
+                f"{row.instance_id} wants the log parser '{row.log_parser}', which swebench does not have."
+            )
+        return Task(
+            instance_id=row.instance_id,
+            benchmark=self.name,
+            language=languages[row.log_parser],
+            problem_statement=row.problem_statement,
+            tree=_tree(row),
+            environment=Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=row.recipe),
+            editable=(),
+            anywhere=True,
+            reserved=RESERVED,
+            aliases=(row.instance_id.partition("__")[2],),
+        )
+
+
+_SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
+"""Name in the job → whether the package need not be installed again."""
+
+
+def _tree(row: Row) -> RepositoryTree:
+    return RepositoryTree(repository=row.repo, commit=row.base_commit)
+
+
+def make(context: Context) -> SweBench | None:
+    """None for anything that is no benchmark of this kind."""
+    options = context.options
+    wanted = getattr(options, "visible_tests", VISIBLE[0])
+    found = _origin(context.name)
+    if found is None:
+        return None
+    if wanted not in VISIBLE:
+        raise UsageError(f"--visible-tests must be one of {', '.join(VISIBLE)}, not '{wanted}'.")
+    if getattr(options, "image", ""):
+        raise UsageError("--image is for exercises: every SWE-bench task has an image of its own.")
+    origin, provenance = found
+    return SweBench(
+        _name(context.name),
+        _swebench_rows.read(origin),
+        provenance,
+        visible_tests=wanted,
+        network=getattr(options, "network", False),
+    )
+
+
+def known() -> tuple[str, ...]:
+    return (*NAMED, *HUB, "<Hugging Face id>", "<.json, .jsonl or .parquet file>", "<SWE-bench task repository>")
+
+
+def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
+    """Where the rows of a benchmark of this name are, and what to say of it."""
+    path = Path(name).expanduser()
+    if _swebench_rows.claims(path):
+        return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
+    plain, _, split = name.partition(":")
+    if (path := Path(plain).expanduser()).is_dir() and _swebench_rows.claims(path):
+        where = f"{path.resolve()}:{split}"
+        return Origin(where=str(path), split=split, complete=_all_tasks), {"source": where}
+    split = split or SPLIT
+    if plain in NAMED:
+        origin = Origin(where=str(_all_tasks()), dataset=NAMED[plain], split=split)
+        return origin, {"source": name, "url": TASKS.url, "commit": TASKS.commit}
+    if plain in HUB or (HUB_ID.fullmatch(plain) and not path.exists()):
+        return Origin(where=HUB.get(plain, plain), split=split, complete=_all_tasks), {"source": name}
+    return None
+
+
+def _name(given: str) -> str:
+    """For runs: of a path its last part."""
+    path = Path(given).expanduser()
+    return file_name(path.stem if path.is_file() else path.resolve().name if path.is_dir() else given)
+
+
+def _all_tasks() -> Path:
+    return clones.checkout(TASKS)

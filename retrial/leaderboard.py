@@ -1,0 +1,95 @@
+"""What SWE-bench's own runner would have left behind: its run report, and the files of each instance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from retrial import image_trees, official
+from retrial.errors import PatchError
+from retrial.image_trees import Transcript
+from retrial.names import encode
+from retrial.score import Scored
+from retrial.store import to_json
+from retrial.types import Outcome
+
+SCHEMA = 2
+
+
+def files(row: Scored) -> dict[str, bytes]:
+    """File name → content; none where the benchmark has no official grading, or no patch was tried."""
+    if row.check is None or row.check.required is None or row.verdict.outcome is Outcome.PATCH_EMPTY:
+        return {}
+    patch, seen = row.submission.patch, _seen(row)
+    found = {"patch.diff": _bytes(patch)}
+    if seen.started:
+        found["test_output.txt"] = seen.log.encode("utf-8", "replace")
+        found["eval.sh"] = row.check.files.get(seen.started, b"")
+    if _completed(row):
+        found["report.json"] = to_json(official.report(row.task.instance_id, row.check.required, patch, seen.log))
+    return found
+
+
+def run_report(
+    everything: Collection[str], submitted: Collection[str], scored: Sequence[Scored]
+) -> dict[str, object] | None:
+    """The official report of a run; None where the benchmark has none.
+
+    What is resolved is what the official grading says, as in each instance's report.json.
+    """
+    if not any(row.check and row.check.required for row in scored):
+        return None
+    empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
+    completed = _ids(row for row in scored if _completed(row))
+    resolved = _ids(row for row in scored if _completed(row) and row.verdict.official)
+    failures = {row.task.instance_id: _failure(row) for row in scored if row.task.instance_id not in resolved | empty}
+    ids = {
+        "completed": completed,
+        "resolved": resolved,
+        "unresolved": completed - resolved,
+        "infra_failure": {key for key, (_, sure) in failures.items() if sure},
+        "ambiguous_failure": {key for key, (reason, sure) in failures.items() if reason and not sure},
+        "empty_patch": empty,
+        "error": set(submitted) - completed - empty,
+    }
+    return {
+        "total_instances": len(everything),
+        "submitted_instances": len(submitted),
+        **{f"{name}_instances": len(found) for name, found in ids.items()},
+        "submitted_ids": sorted(submitted),
+        "incomplete_ids": sorted(set(everything) - set(submitted)),
+        **{f"{name}_ids": sorted(found) for name, found in ids.items()},
+        "failure_reasons": {key: reason for key, (reason, _) in sorted(failures.items()) if reason},
+        "schema_version": SCHEMA,
+    }
+
+
+def _bytes(patch: str) -> bytes:
+    try:
+        return encode(patch)
+    except PatchError:
+        # It was refused for this; the file is there to be read.
+        return patch.encode("utf-8", "replace")
+
+
+def _ids(rows: Iterable[Scored]) -> set[str]:
+    return {row.task.instance_id for row in rows}
+
+
+def _seen(row: Scored) -> Transcript:
+    return image_trees.read(row.verdict.stdout)
+
+
+def _completed(row: Scored) -> bool:
+    """The tests were started and came to an end, good or bad; nothing else has an official report."""
+    verdict = row.verdict
+    return verdict.outcome.measured and verdict.outcome is not Outcome.TIMED_OUT and bool(_seen(row).started)
+
+
+def _failure(row: Scored) -> tuple[str, bool]:
+    """(What the official runner would take for the environment's fault, whether it is sure of that)."""
+    verdict = row.verdict
+    if not verdict.outcome.measured:
+        # Its own log of the run is where it would have found this.
+        return official.failure(verdict.reason)
+    found = official.failure(_seen(row).log)
+    return ("tests_timed_out", False) if verdict.outcome is Outcome.TIMED_OUT and not found[0] else found

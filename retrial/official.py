@@ -1,0 +1,129 @@
+"""The one place that knows the package `swebench`: its log parsers and its grading, without the rest of it.
+
+Importing `swebench.harness` the ordinary way loads datasets, modal and docker (1.4 s, 165 MB) and needs them installed;
+its graders need none of that. So an empty package object of that name is put in place first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from retrial.errors import UsageError
+from retrial.types import Required, Status
+
+VERSION = "5.0.2"
+INSTALL = f"pip install --no-deps swebench=={VERSION} unidiff"
+HARNESS = "swebench.harness"
+START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
+
+_loading = threading.Lock()
+_STATUSES = {
+    "PASSED": Status.PASSED,
+    "FAILED": Status.FAILED,
+    "ERROR": Status.ERROR,
+    "SKIPPED": Status.SKIPPED,
+    "XFAIL": Status.XFAILED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """What the official grading says of one log."""
+
+    resolved: bool
+    found: bool
+    """The log could be read as one of a test run that came to its end."""
+    tests: Mapping[str, Status]
+    """All that the parser saw, required or not."""
+
+
+def grade(required: Required, log: str) -> Grade:
+    """Raises: UsageError when the package is not there."""
+    grading = _module("grading")
+    spec = _spec(required)
+    with _file(log) as path:
+        found, readable = grading.get_logs_eval(spec, path)
+    wanted = {"FAIL_TO_PASS": spec.FAIL_TO_PASS, "PASS_TO_PASS": spec.PASS_TO_PASS}
+    kind = _module("constants").EvalType(required.eval_type)
+    report = grading.get_eval_tests_report(found, wanted, eval_type=kind)
+    full = _module("constants").ResolvedStatus.FULL.value
+    return Grade(
+        resolved=bool(readable) and grading.get_resolution_status(report) == full,
+        found=bool(readable),
+        tests={str(test): _STATUSES.get(str(status), Status.ERROR) for test, status in found.items()},
+    )
+
+
+def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any]:
+    """The content of the official report.json of one instance that was run."""
+    prediction = {"instance_id": instance_id, "model_patch": patch}
+    with _file(log) as path:
+        return dict(_module("grading").get_eval_report(_spec(required, instance_id), prediction, path, True))
+
+
+def failure(log: str) -> tuple[str, bool]:
+    """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
+    module = _module("infra_failure")
+    with _file(log) as path:
+        found = module.classify_logs(path)
+    return (str(found[0]), found[1] == module.TIER_ENVIRONMENT) if found else ("", False)
+
+
+@contextmanager
+def _file(log: str) -> Iterator[str]:
+    """The official functions read files."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="replace", suffix=".log") as file:
+        file.write(log)
+        file.flush()
+        yield file.name
+
+
+def parsers() -> Mapping[str, str]:
+    """Name of every log parser → the language it is for."""
+    registry = _module("log_parsers").PARSER_REGISTRY
+    return {name: str(parser.__module__).rpartition(".")[2] for name, parser in registry.items()}
+
+
+def _spec(required: Required, instance_id: str = "") -> Any:
+    make = importlib.import_module("swebench.types").TestSpec
+    return make(
+        instance_id=instance_id,
+        image="",
+        eval_script_list=[],
+        repo="",
+        version="",
+        FAIL_TO_PASS=list(required.fail_to_pass),
+        PASS_TO_PASS=list(required.pass_to_pass),
+        log_parser=required.parser,
+        eval_type=required.eval_type,
+    )
+
+
+def _module(name: str) -> ModuleType:
+    with _loading:
+        if HARNESS not in sys.modules:
+            _check_version()
+            found = importlib.util.find_spec("swebench")
+            package = ModuleType(HARNESS)
+            package.__path__ = [f"{place}/harness" for place in (found and found.submodule_search_locations) or ()]
+            sys.modules[HARNESS] = package
+        return importlib.import_module(f"{HARNESS}.{name}")
+
+
+def _check_version() -> None:
+    try:
+        version = importlib.metadata.version("swebench")
+    except importlib.metadata.PackageNotFoundError:
+        raise UsageError(f"SWE-bench is graded by the package swebench, which is missing: {INSTALL}") from None
+    if version != VERSION:
+        raise UsageError(f"swebench {version} is installed, and verdicts are only known to be right with: {INSTALL}")

@@ -1,0 +1,115 @@
+"""What a run has so far, read back: for scoring it, for making one result of several, for going on after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retrial.attempts import Attempt
+from retrial.errors import UsageError
+from retrial.store import Run
+
+UNFINISHED = "phase 1 has not finished it: run the same harness.py command again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A run with predictions: one of harness.py, or one made of several."""
+
+    run: Run
+    stored: Mapping[str, Any]
+    """Its run.json."""
+    records: Mapping[str, Mapping[str, Any]]
+    """Its predictions, by id."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        identity: Mapping[str, Any] = self.stored["identity"]
+        return identity
+
+    @property
+    def selected(self) -> set[str]:
+        return {*self.stored.get("selected", ()), *self.records}
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        return {key: why for key, why in self.stored.get("skipped", {}).items() if key not in self.records}
+
+    @property
+    def not_predicted(self) -> dict[str, str]:
+        """Selected, not skipped and not finished: id → reason."""
+        missing = sorted(self.selected - set(self.records) - set(self.skipped))
+        return {instance_id: self._why_open(instance_id) for instance_id in missing}
+
+    def _why_open(self, instance_id: str) -> str:
+        lines = self.run.journal(instance_id).lines()
+        reasons = [line["reason"] for line in lines if line.get("event") == "not_measured"]
+        # A run made of several has no journals.
+        known: Mapping[str, str] = self.stored.get("not_predicted", {})
+        return str(reasons[-1]) if reasons else known.get(instance_id, UNFINISHED)
+
+
+def identity(run: Run, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = stored.get("identity")
+    if not isinstance(found, dict):
+        raise UsageError(f"{run.config_path} does not say what the run is: its identity is missing.")
+    return found
+
+
+def holds_predictions(stored: Mapping[str, Any]) -> bool:
+    """Whether a run has records of phase 1; one made from a file, `--gold` or `--null` has a bundle only."""
+    return stored.get("program") == "harness.py" or is_merged(stored)
+
+
+def is_merged(stored: Mapping[str, Any]) -> bool:
+    return bool(stored.get("sources"))
+
+
+def read(run: Run) -> Past:
+    """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
+    stored = run.config()
+    identity(run, stored)
+    if not holds_predictions(stored):
+        raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")
+    records = {str(record["instance_id"]): record for record in run.predictions()}
+    return Past(run=run, stored=stored, records=records)
+
+
+def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object) -> None:
+    """Raises: UsageError naming the first that is not about exactly this benchmark."""
+    for past in pasts:
+        found = past.identity.get("benchmark")
+        if found != source:
+            raise UsageError(f"Run '{past.run.name}' is about {found}, not {source}: runs must share a benchmark.")
+        if past.identity.get("benchmark_digest") != digest:
+            raise UsageError(f"Run '{past.run.name}' is about another state of {source}: runs must share a benchmark.")
+
+
+def rank(record: Mapping[str, Any]) -> int:
+    """That of the chosen attempt: 0 is best."""
+    return _attempt(record).rank
+
+
+def settled(record: Mapping[str, Any]) -> bool:
+    """Plausible, or as good as it can be told to be."""
+    chosen = _attempt(record)
+    return chosen.plausible or chosen.unverified
+
+
+def _attempt(record: Mapping[str, Any]) -> Attempt:
+    """As much of the chosen attempt as its rank needs, so that one rule ranks attempts and runs."""
+    # The raw patch may hold nothing that counts; the lists of files are of what does.
+    counts = record.get("added_files", True) or record.get("edited_files", True)
+    return Attempt(
+        number=1,
+        round=1,
+        model="",
+        edit_format="",
+        seed=0,
+        temperature=0.0,
+        counted=str(record["model_patch"] or "") if counts else "",
+        edit_outcome=bool(record.get("edit_outcome")),
+        lint_outcome=bool(record.get("lint_outcome")),
+        test_outcome=record.get("test_outcome", False),
+    )

@@ -1,0 +1,71 @@
+"""Who ended a container whose supervisor did not get to its end: the job itself, or somebody from outside.
+
+What a job does to itself is its own failure; it must not be able to pass for ours. So the engine is asked, and only
+what the engine has seen from outside counts: nothing in a container can make it write `kill` into its events.
+"""
+
+from __future__ import annotations
+
+import datetime
+from contextlib import closing
+from typing import Any
+
+from docker.api import APIClient
+from docker.errors import NotFound
+from requests.exceptions import ConnectionError, ReadTimeout
+
+from retrial.errors import SandboxError
+
+SETTLE_SECONDS = 60
+"""For the engine to write down what the end of a stream has told us; to unmount what a job has written takes time."""
+GONE = "The container was killed from outside: somebody removed it while the job ran."
+KILLED = "The container was killed from outside while the job ran (signal {signal})."
+LOST = "The connection to the engine broke while the job ran."
+RESTARTED = "The engine was restarted while the job ran."
+
+
+def by_memory(client: APIClient, container: str) -> bool:
+    """Raises: SandboxError when the container is not there any more."""
+    try:
+        return bool(client.inspect_container(container)["State"].get("OOMKilled"))
+    except NotFound as error:
+        raise SandboxError(GONE) from error
+
+
+def refuse_if_from_outside(client: APIClient, container: str, patience: int = SETTLE_SECONDS) -> None:
+    """Raises: SandboxError unless the container ended by itself."""
+    try:
+        client.wait(container, timeout=patience)
+        seen = client.inspect_container(container)
+    except NotFound as error:
+        raise SandboxError(GONE) from error
+    except (ReadTimeout, ConnectionError) as error:
+        # A container's streams end with the container, even if all that is in it closes them.
+        raise SandboxError(LOST) from error
+    for event in _events(client, seen):
+        if event == "die":
+            return
+        if event.startswith("kill"):
+            raise SandboxError(KILLED.format(signal=event.partition(" ")[2] or "unknown"))
+    # Events live in the engine's memory, and every end is one of them.
+    raise SandboxError(RESTARTED)
+
+
+def _events(client: APIClient, seen: dict[str, Any]) -> list[str]:
+    """What the engine has seen of a container that has ended, up to that end; by the engine's clock."""
+    found = []
+    begun, ended = int(_seconds(seen["Created"])), _seconds(seen["State"]["FinishedAt"])
+    about = {"container": seen["Id"], "event": ["kill", "die"]}
+    listen: Any = client.events
+    with closing(listen(since=begun, until=int(ended + SETTLE_SECONDS), filters=about, decode=True)) as events:
+        for event in events:
+            signal = event.get("Actor", {}).get("Attributes", {}).get("signal", "")
+            found.append(f"{event['Action']} {signal}".strip())
+            if event["Action"] == "die":
+                break
+    return found
+
+
+def _seconds(stamp: str) -> float:
+    """Of an engine's time stamp, which has nine digits after the point or none, and may have a zone."""
+    return datetime.datetime.fromisoformat(stamp).timestamp()

@@ -1,0 +1,131 @@
+"""What is to be scored: a run, several as one, or a predictions file from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from retrial import merge, past, paths, submissions
+from retrial.benchmarks import open_benchmark
+from retrial.config import ReportOptions
+from retrial.errors import UsageError
+from retrial.merge import Merged
+from retrial.past import Past
+from retrial.patches import normalise
+from retrial.progress import say
+from retrial.protocols import Benchmark, Context
+from retrial.store import Run
+from retrial.submissions import Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is to be scored."""
+
+    run: Run
+    benchmark: Benchmark
+    submissions: tuple[Submission, ...]
+    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    not_predicted: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, object] = field(default_factory=dict)
+    problems: int = 0
+    untouched: bool = False
+    merged: Merged | None = None
+    """When it was just made of several runs."""
+
+
+def from_run(options: ReportOptions, run: Run) -> Trial:
+    """Raises: UsageError."""
+    stored = run.config()
+    if past.holds_predictions(stored):
+        return _from_past(options, past.read(run))
+    benchmark = _known_benchmark(options, run, past.identity(run, stored))
+    return _from_bundle(run, benchmark, stored)
+
+
+def from_runs(options: ReportOptions, texts: Sequence[str]) -> Trial:
+    """Raises: UsageError."""
+    merged = merge.merge(paths.home(), texts, options.run)
+    return replace(_from_past(options, merged.past), merged=merged)
+
+
+def from_file(options: ReportOptions, path: Path) -> Trial:
+    """Raises: UsageError."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give a predictions file or a run's name.")
+    if not options.benchmark:
+        raise UsageError(f"Which benchmark is {path} about? Say it with -b.")
+    benchmark = open_for(options, "")
+    imported = submissions.read(path, {task.instance_id for task in benchmark.tasks()})
+    if imported.problems and not (options.keep_going and imported.submissions):
+        raise submissions.refuse(imported)
+    for problem in imported.problems:
+        say(f"left out: {problem}")
+    for remark in imported.remarks[: submissions.SHOWN]:
+        say(f"note: {remark}")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    stem = "".join(letter if letter.isalnum() or letter in "_.-" else "-" for letter in path.stem)
+    run = Run(paths.home(), f"{stem.lstrip('.-_') or 'file'}-{digest[:8]}")
+    source = {"file": path.name, "sha256": digest}
+    return Trial(
+        run=run,
+        benchmark=benchmark,
+        submissions=tuple(imported.submissions.values()),
+        source=source,
+        problems=len(imported.problems),
+    )
+
+
+def open_for(options: ReportOptions, default: str) -> Benchmark:
+    return open_benchmark(Context(options=options, name=options.benchmark or default))
+
+
+def _known_benchmark(options: ReportOptions, run: Run, identity: Mapping[str, Any]) -> Benchmark:
+    benchmark = open_for(options, str(identity.get("benchmark", "")))
+    if identity.get("benchmark_digest") not in (None, benchmark.provenance["digest"]):
+        say(f"note: {benchmark.name} has changed since run '{run.name}' was started; it is scored as it is now")
+    return benchmark
+
+
+def _from_past(options: ReportOptions, found: Past) -> Trial:
+    run, stored = found.run, found.stored
+    benchmark = _known_benchmark(options, run, found.identity)
+    unknown = sorted(set(found.records) - {task.instance_id for task in benchmark.tasks()})
+    if unknown:
+        raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
+    sources = {"sources": stored["sources"]} if past.is_merged(stored) else {}
+    return Trial(
+        run=run,
+        benchmark=benchmark,
+        submissions=tuple(_submission(record) for record in found.records.values()),
+        records=found.records,
+        not_predicted=found.not_predicted,
+        skipped=found.skipped,
+        source={
+            "benchmark_digest": found.identity.get("benchmark_digest"),
+            "harness": stored.get("versions"),
+            **sources,
+        },
+    )
+
+
+def _from_bundle(run: Run, benchmark: Benchmark, stored: Mapping[str, Any]) -> Trial:
+    """A run that report.py made before: its all_preds.jsonl is all there is."""
+    imported = submissions.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
+    if imported.problems:
+        raise submissions.refuse(imported)
+    found = tuple(imported.submissions.values())
+    untouched = bool(stored.get("untouched"))
+    return Trial(run=run, benchmark=benchmark, submissions=found, source=stored.get("source", {}), untouched=untouched)
+
+
+def _submission(record: Mapping[str, Any]) -> Submission:
+    return Submission(
+        instance_id=str(record["instance_id"]),
+        model_name_or_path=str(record["model_name_or_path"]),
+        patch=normalise(str(record["model_patch"] or "")),
+    )

@@ -1,0 +1,83 @@
+"""Eval scripts of SWE-bench: cut after the test command, kept from the network, or with other tests in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrial.benchmarks import _eval_script
+from tests.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
+
+TEST_FILES = ("tests/test_calc.py",)
+
+
+def visible(*arguments: str, script: str = EVAL_SCRIPT) -> str:
+    return _eval_script.visible(script, arguments, TEST_FILES, network=False, lean=True)
+
+
+def test_it_ends_with_the_status_of_the_test_command() -> None:
+    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
+    command, status, marker, end = script.rstrip("\n").split("\n")[-4:]
+    assert command == "python3 -m pytest -rA tests/test_calc.py"
+    assert (status, end) == ("retrial_status=$?", "exit $retrial_status")
+    assert ">>>>> End Test Output" in marker
+    assert script.count(f"git checkout {BASE_COMMIT}") == 1
+
+
+def test_an_editable_install_is_left_out_where_only_python_files_changed() -> None:
+    assert "pip install" not in _eval_script.hidden(EVAL_SCRIPT, network=False, lean=True)
+
+
+def test_an_install_without_network_fetches_nothing() -> None:
+    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
+    assert "pip install --no-build-isolation --no-deps -e ." in script
+    assert "PIP_RETRIES=0" in script
+
+
+def test_an_install_that_copies_is_done_whatever_changed() -> None:
+    script = EVAL_SCRIPT.replace("pip install -e .", "pip install .")
+    assert "pip install --no-build-isolation --no-deps ." in _eval_script.hidden(script, network=False, lean=True)
+
+
+def test_with_a_network_everything_is_as_the_row_has_it() -> None:
+    script = _eval_script.hidden(EVAL_SCRIPT, network=True, lean=True)
+    before, _, _ = EVAL_SCRIPT.partition(": '>>>>> End Test Output'")
+    assert script.startswith(before)
+
+
+def test_text_of_a_test_patch_is_never_taken_for_a_command() -> None:
+    script = EVAL_SCRIPT.replace("EOF_471147114711\n: ", "+pip install -e .\nEOF_471147114711\n: ")
+    assert "+pip install -e .\n" in _eval_script.hidden(script, network=False, lean=True)
+
+
+def test_binary_test_files_are_there_before_the_tests_run() -> None:
+    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=True, assets="assets")
+    before, _, after = script.partition('cp -R "$RETRIAL_JOB/assets/." .\n')
+    assert before.rstrip().endswith("EOF_471147114711") and ">>>>> Start Test Output" in after
+
+
+def test_visible_tests_have_nothing_of_the_hidden_ones() -> None:
+    script = visible("tests/test_other.py", "tests/a b.py")
+    assert "python3 -m pytest -rA tests/test_other.py 'tests/a b.py'\n" in script
+    assert "test_calc" not in script and "git apply" not in script and "git checkout" not in script
+    assert not any(line in script for line in TEST_PATCH.splitlines() if len(line) > 5)
+
+
+def test_no_arguments_are_the_whole_suite() -> None:
+    assert "\npython3 -m pytest -rA\n" in visible()
+
+
+def test_djangos_runner_gets_its_own_names() -> None:
+    script = EVAL_SCRIPT.replace(
+        "python3 -m pytest -rA tests/test_calc.py", "./tests/runtests.py --parallel 1 app.test_calc"
+    )
+    files = ("tests/app/test_calc.py",)
+    named = _eval_script.named_as(script, files)
+    assert named("tests/app/tests.py") == "app.tests"
+    assert _eval_script.bare_command(script, files) == "./tests/runtests.py --parallel 1"
+    assert _eval_script.named_as(EVAL_SCRIPT, TEST_FILES)("tests/a.py") == "tests/a.py"
+
+
+@pytest.mark.parametrize("command", ["make check", "npm test -- --grep calc"])
+def test_a_command_that_names_no_test_file_cannot_be_given_others(command: str) -> None:
+    script = EVAL_SCRIPT.replace("python3 -m pytest -rA tests/test_calc.py", command)
+    assert _eval_script.bare_command(script, TEST_FILES) == ""

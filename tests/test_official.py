@@ -1,0 +1,75 @@
+"""The pinned package `swebench` is what our one module takes it for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from retrial import official, registry
+from retrial.types import Required, Status
+from tests.conftest import PROJECT
+
+REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
+
+
+def log(*lines: str) -> str:
+    return "\n".join([f"+ : '{official.START}'", *lines, f"+ : '{official.END}'", ""])
+
+
+def test_all_required_tests_passed_is_resolved() -> None:
+    graded = official.grade(REQUIRED, log("PASSED t.py::new", "PASSED t.py::old", "FAILED t.py::other - no"))
+    assert (graded.resolved, graded.found) == (True, True)
+    assert graded.tests == {
+        "t.py::new": Status.PASSED,
+        "t.py::old": Status.PASSED,
+        "t.py::other": Status.FAILED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("PASSED t.py::new", "FAILED t.py::old - no"), True),
+        (("PASSED t.py::old",), True),
+        (("SKIPPED t.py::new", "PASSED t.py::old"), True),
+        (("nothing that a parser knows",), False),
+    ],
+)
+def test_a_required_test_that_did_not_pass_is_not_resolved(lines: tuple[str, ...], found: bool) -> None:
+    graded = official.grade(REQUIRED, log(*lines))
+    assert (graded.resolved, graded.found) == (False, found)
+
+
+def test_a_log_without_its_end_is_not_read() -> None:
+    whole = log("PASSED t.py::new", "PASSED t.py::old")
+    assert not official.grade(REQUIRED, whole.partition(f"+ : '{official.END}'")[0]).found
+
+
+def test_the_report_of_an_instance_has_the_official_fields() -> None:
+    (found,) = official.report("a__b-1", REQUIRED, "a patch", log("PASSED t.py::new", "PASSED t.py::old")).values()
+    assert found["resolved"] is True and found["patch_successfully_applied"] is True
+    assert found["tests_status"]["FAIL_TO_PASS"] == {"success": ["t.py::new"], "failure": []}
+
+
+def test_a_broken_environment_is_told_from_a_wrong_patch() -> None:
+    reason, sure = official.failure("fork: Cannot allocate memory\n")
+    assert reason and sure
+    assert official.failure("AssertionError\n") == ("", False)
+
+
+def test_every_parser_has_a_language_and_python_is_one_of_ours() -> None:
+    parsers = official.parsers()
+    assert parsers["parse_log_django"] == parsers["parse_log_sympy"] == "python"
+    assert parsers["parse_log_gotest"] == "go"
+    assert {"python", "go", "rust", "java", "javascript"} <= set(parsers.values()) & set(registry.names("languages"))
+
+
+def test_nothing_else_of_the_package_is_loaded() -> None:
+    code = (
+        "import sys; from retrial import official; official.parsers();"
+        "print(*{'datasets', 'modal', 'docker', 'pandas', 'pyarrow'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
