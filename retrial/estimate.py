@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from retrial.agents import _finding
 from retrial.agents.edit import FEEDBACK_LINES
 from retrial.chat import CHARACTERS_PER_TOKEN
 from retrial.config import HarnessOptions
@@ -11,6 +12,7 @@ from retrial.prices import Price
 from retrial.types import Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40
+PATH_CHARACTERS = 100
 OVERHEAD_CHARACTERS = 2000
 """System prompt and the words around the instructions."""
 
@@ -19,12 +21,19 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
     """For one model of the ladder: every reply as long as allowed, every turn and reflection used."""
     if price is None:
         return None
-    calls = options.turns * (1 + options.reflections)
     total = 0.0
     for task in tasks:
-        shown = sum(len(content) for content in task.tree.files().values()) + len(task.problem_statement)
-        opening = (shown + OVERHEAD_CHARACTERS) // CHARACTERS_PER_TOKEN
+        # In a repository the model is asked for the files to edit first.
+        calls = (options.turns + task.anywhere) * (1 + options.reflections)
+        opening = (_shown(task) + OVERHEAD_CHARACTERS) // CHARACTERS_PER_TOKEN
         # Each call carries all that was said before it.
         earlier = sum(call * (options.max_tokens + FEEDBACK_TOKENS) for call in range(calls))
         total += tries * price.cost(calls * opening + earlier, calls * options.max_tokens)
     return total
+
+
+def _shown(task: Task) -> int:
+    """Characters of the task that the model is sent, at most."""
+    if task.anywhere:
+        return _finding.SHOWN + _finding.LISTED * PATH_CHARACTERS + 2 * len(task.problem_statement)
+    return sum(len(content) for content in task.tree.files().values()) + len(task.problem_statement)

@@ -19,7 +19,9 @@ from typing import TypeVar
 Term = TypeVar("Term", str, bytes)
 
 LIMIT = 5
-"""They are run after each turn."""
+"""Few, for they are run after each turn."""
+_WORTH = 0.4
+"""What a test must score, against the best, to be worth its seconds."""
 
 _MENTIONS = 1.5
 """What the mentions weigh; the likeness of paths weighs 1."""
@@ -52,8 +54,8 @@ _WORD = re.compile(rb"[A-Za-z_]\w\w+")
 _DEFINED = re.compile(
     rb"^[ \t]*(?:(?:export|default|public|protected|static|final|abstract|async|unsafe|pub(?:\([a-z]+\))?) +)*"
     rb"(?:def|class|func|function|fn|struct|enum|trait|interface|module|type|const|record|object)[ \t]+"
-    rb"(?:self\.|\([^)\n]*\) *)?([A-Za-z]\w\w+)"
-    rb"|^([A-Za-z]\w\w+)[ \t]*=",
+    rb"(?:self\.|\([^)\n]*\) *)?([A-Za-z_]\w\w+)"
+    rb"|^([A-Za-z_]\w\w+)[ \t]*=",
     re.MULTILINE,
 )
 
@@ -65,8 +67,8 @@ def choose(edited: Collection[str], files: Mapping[str, bytes], limit: int = LIM
     tests = _tests(files, {_language(path) for path in sources})
     likeness, mentions = _likeness(sources, tests), _mentions(sources, tests, files)
     scores = {test: likeness[test] + _MENTIONS * mentions[test] for test in tests}
-    best = sorted(tests, key=lambda test: (-scores[test], test))
-    return tuple(test for test in best[:limit] if scores[test] > 0)
+    best = sorted((test for test in tests if scores[test] > 0), key=lambda test: (-scores[test], test))[:limit]
+    return tuple(test for test in best if scores[test] >= _WORTH * scores[best[0]])
 
 
 def is_test(path: str, content: bytes) -> bool:

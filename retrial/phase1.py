@@ -47,7 +47,9 @@ def main(argv: Sequence[str]) -> int:
     open_tasks = _close(plan, todo, ready)
     todo = [task for task in todo if task.instance_id not in open_tasks]
     bounded = Bounded(sandbox, config.sandboxes_at_once(options.test_jobs))
-    return _end(plan, {**open_tasks, **_run_all(plan, ladder, executor, bounded, todo)})
+    open_tasks |= _run_all(plan, ladder, executor, bounded, todo)
+    _add_environments(plan, bounded, ready)
+    return _end(plan, open_tasks)
 
 
 def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
@@ -94,6 +96,13 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], read
             "versions": {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()},
         }
     )
+
+
+def _add_environments(plan: Plan, sandbox: Bounded, ready: Ready) -> None:
+    """Images that hold a task's tree were brought as they were needed: only now is it known which."""
+    stored = plan.run.config()
+    used = {**_environments(stored), **sandbox.record(), **ready.record(sandbox)}
+    plan.run.write_config({**stored, "sandbox": {**stored["sandbox"], "environments": used}})
 
 
 def _environments(stored: Mapping[str, Any]) -> Mapping[str, object]:

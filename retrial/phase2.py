@@ -22,13 +22,14 @@ from retrial.table import render
 from retrial.trials import Trial
 from retrial.types import Task
 
+AHEAD = 2
 DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, and write results.json."
 
 
 def main(argv: Sequence[str]) -> int:
     options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
     workers = config.sandboxes_at_once(options.test_jobs)
-    executor: Executor = registry.module("executors", options.executor).make(Context(options=options, workers=workers))
+    executor = _executor(options, workers)
     trial = make_trial(options, rest)
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
@@ -40,13 +41,20 @@ def main(argv: Sequence[str]) -> int:
     _write_bundle(trial, by_id)
     bounded = Bounded(sandbox, workers, ready.broken)
     scored = _score_all(options, trial, executor, bounded, jobs)
-    report = _report(trial, scored, sandbox, left_out, ready)
+    report = _report(trial, scored, bounded, left_out, ready)
     content = results(report)
     trial.run.write_results(content)
     trial.run.write_official_report(_official_report(trial, scored))
     print(render(report, content))
     print(f"\nResults: {trial.run.results_path}")
     return program.NOT_MEASURED if report.not_measured or trial.problems else program.DONE
+
+
+def _executor(options: ReportOptions, sandboxes: int) -> Executor:
+    """With some workers more than sandboxes: they bring images while the others' tests run."""
+    context = Context(options=options, workers=sandboxes + AHEAD)
+    executor: Executor = registry.module("executors", options.executor).make(context)
+    return executor
 
 
 def make_trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
@@ -163,7 +171,7 @@ def _official_report(trial: Trial, scored: Sequence[Scored]) -> dict[str, object
 
 
 def _report(
-    trial: Trial, scored: tuple[Scored, ...], sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready
+    trial: Trial, scored: tuple[Scored, ...], sandbox: Bounded, skipped: Mapping[str, str], ready: Ready
 ) -> Report:
     stored = trial.run.config()
     return Report(
@@ -183,7 +191,7 @@ def _report(
             **trial.source,
             "benchmark": dict(trial.benchmark.provenance),
             "sandbox": dict(sandbox.describe()),
-            "environments": ready.record(sandbox),
+            "environments": {**sandbox.record(), **ready.record(sandbox)},
             "retrial": __version__,
         },
     )

@@ -105,7 +105,10 @@ def _go(
     task: Task, agent: Agent, chat: MeteredChat, workspace: Workspace, check: VisibleCheck, blank: Attempt
 ) -> Attempt:
     def visible() -> Verdict:
-        return check(workspace.diff())[1]
+        started = time.monotonic()
+        verdict = check(workspace.diff())[1]
+        chat.wait(time.monotonic() - started)
+        return verdict
 
     try:
         effort = agent.solve(task, workspace, chat, visible)

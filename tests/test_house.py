@@ -36,6 +36,15 @@ def test_only_scoring_and_the_gold_agent_ask_for_answers() -> None:
     assert callers <= MAY_SEE_ANSWERS
 
 
+def test_only_the_benchmark_itself_opens_the_secrets_of_its_rows() -> None:
+    callers = {
+        name
+        for name, node in nodes()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "secrets"
+    }
+    assert callers <= {"retrial/benchmarks/swebench.py", "retrial/benchmarks/_swebench_rows.py"}
+
+
 def test_functions_stay_short() -> None:
     long = [
         f"{name}:{node.lineno} {node.name}"

@@ -94,7 +94,7 @@ def test_an_image_comes_with_its_first_job_and_stays_for_the_next(shop: Shop) ->
     assert shop.said[0] == "Pulling HOST/retrial/one:1 …"
     assert shop.said[1].startswith("HOST/retrial/one:1 is here (")
     assert len(shop.said) == 2
-    assert sandbox.digests == {one.name: sandbox.digest(one)}
+    assert sandbox.record() == {one.name: {"digest": sandbox.digest(one), "versions": []}}
     assert shop.registry.asked.count("/v2/") == 1
 
 
@@ -229,6 +229,9 @@ def test_an_image_that_went_is_remembered_and_comes_back_as_it_was(shop: Shop) -
     assert Docker().digest(one) == before
     assert shop.here() == {"one"}
     assert set(shop.asked("one")) == {pinned}
+    # One that came by its digest goes as whole as any other.
+    assert sandbox.run(job(two)).exit_code == 0
+    assert before not in {image["Id"] for image in shop.client.images(all=True)}
 
 
 def test_an_image_that_its_registry_has_forgotten_comes_as_it_is_now_with_a_note(shop: Shop) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from retrial import patches
@@ -13,8 +13,8 @@ LISTED = 400
 """Paths shown to the model."""
 ADDED = 5
 """Files taken from its reply."""
-LARGEST = 200_000
-"""Bytes of a file that can still be edited in a chat."""
+SHOWN = 200_000
+"""Bytes of them all that can still be edited in a chat."""
 
 ASK = """\
 {problem}
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
 
 def candidates(task: Task, files: Mapping[str, bytes]) -> list[str]:
     """Paths that a patch may change, those first whose names or contents have rare words of the problem."""
-    open_ = [path for path in files if not patches.matches(path, task.reserved) and len(files[path]) <= LARGEST]
+    open_ = [path for path in files if not patches.matches(path, task.reserved) and len(files[path]) <= SHOWN]
     source = [path for path in open_ if PurePosixPath(path).suffix in _suffixes(task)] or open_
     wanted = {word.lower() for word in _WORD.findall(task.problem_statement)}
     named = {path: wanted & {word.lower() for word in _WORD.findall(path)} for path in source}
@@ -54,11 +54,15 @@ def asked(task: Task, paths: Iterable[str]) -> str:
     return ASK.format(problem=task.problem_statement, paths=listed, most=ADDED)
 
 
-def named(reply: str, files: Collection[str]) -> tuple[str, ...]:
-    """The files that a reply names, in its order."""
+def named(reply: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The files that a reply names, in its order, as many as can be shown; `sizes` are of those that may be edited."""
     words = re.findall(r"[\w./+-]+", reply)
     found = (word.strip(".").removeprefix("./") for word in words)
-    return tuple(dict.fromkeys(path for path in found if path in files))[:ADDED]
+    taken: list[str] = []
+    for path in dict.fromkeys(path for path in found if path in sizes):
+        if len(taken) < ADDED and sum(sizes[each] for each in (*taken, path)) <= SHOWN:
+            taken.append(path)
+    return tuple(taken)
 
 
 def _mentioned(problem: str, paths: Iterable[str]) -> set[str]:

@@ -107,9 +107,10 @@ class Session:
     def _find(self, reflections: int) -> bool:
         files = self._task.tree.files()
         paths = _finding.candidates(self._task, files)
+        sizes = {path: len(files[path]) for path in paths}
         self._say(_finding.asked(self._task, paths))
         for left in range(reflections, -1, -1):
-            self._offered = _finding.named(self._ask().text, paths)
+            self._offered = _finding.named(self._ask().text, sizes)
             if self._offered or not left:
                 break
             self.add(malformed=1, reflections=1)

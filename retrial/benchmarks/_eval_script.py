@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable
 
+from retrial.benchmarks._swebench_columns import command_of
 from retrial.image_trees import JOB
 from retrial.official import END, START
 
@@ -44,23 +45,17 @@ def visible(script: str, arguments: Iterable[str], test_files: Collection[str], 
     return _whole([*before, lines[start], f"{bare_command(script, test_files)} {tests}".rstrip()], network=network)
 
 
-def command(script: str) -> str:
-    """The test command, of one line."""
-    lines = _edited(script, lambda line: line)
-    return "\n".join(lines[_start(lines) + 1 : _end(lines)])
-
-
 def bare_command(script: str, test_files: Collection[str]) -> str:
     """The test command without the tests it names; empty when they cannot be told from the rest."""
     named = {*test_files, *map(dotted, test_files)}
-    words = command(script).split(" ")
+    words = command_of(script).split(" ")
     kept = [word for word in words if word not in named]
     return " ".join(kept).rstrip() if len(kept) < len(words) else ""
 
 
 def named_as(script: str, test_files: Collection[str]) -> Callable[[str], str]:
     """How this command names a test file: by its path, or as Django's runner does."""
-    words = set(command(script).split(" "))
+    words = set(command_of(script).split(" "))
     return dotted if words & set(map(dotted, test_files)) else str
 
 

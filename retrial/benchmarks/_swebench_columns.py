@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrial.official import END, START
 from retrial.store import SAFE
 
 SHOWN = ("instance_id", "repo", "base_commit", "problem_statement", "image", "log_parser", "eval_type")
@@ -16,7 +17,6 @@ SHOWN = ("instance_id", "repo", "base_commit", "problem_statement", "image", "lo
 COLUMNS = (*SHOWN, "version", "eval_script", "patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "image_assets")
 """All that is ever taken. `hints_text` is not among them: what nobody has cannot reach an agent."""
 
-START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 
 _RULES = {
     "instance_id": (re.compile(rf"(?=.{{1,120}}$){SAFE.pattern}"), "a file name of letters, digits and _.+@-"),

@@ -6,7 +6,6 @@ another split than `test`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from retrial import clones, image_trees, nearby, official, patches
 from retrial.benchmarks import _eval_script, _swebench_rows
 from retrial.benchmarks._swebench_rows import Origin, Row
+from retrial.benchmarks._swebench_tables import HUB_ID
 from retrial.clones import Source
 from retrial.errors import UsageError
 from retrial.protocols import Context
@@ -29,7 +29,6 @@ NAMED = {
     "swe-bench-verified": "SWE-bench/SWE-bench_Verified",
 }
 HUB = {"swe-bench-multilingual": "SWE-bench/SWE-bench_Multilingual"}
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 SPLIT = "test"
 
 TREE = "/testbed"
@@ -216,23 +215,27 @@ def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
     path = Path(name).expanduser()
     if _swebench_rows.claims(path):
         return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
-    plain, _, split = name.partition(":")
+    plain, _, part = name.partition(":")
     if (path := Path(plain).expanduser()).is_dir() and _swebench_rows.claims(path):
-        where = f"{path.resolve()}:{split}"
-        return Origin(where=str(path), split=split, complete=_all_tasks), {"source": where}
-    split = split or SPLIT
+        dataset = NAMED.get(part, part if "/" in part else "")
+        split = SPLIT if dataset else part
+        origin = Origin(where=str(path), dataset=dataset, split=split, complete=_all_tasks)
+        return origin, {"source": f"{path.resolve()}:{part}"}
+    split = part or SPLIT
     if plain in NAMED:
         origin = Origin(where=str(_all_tasks()), dataset=NAMED[plain], split=split)
         return origin, {"source": name, "url": TASKS.url, "commit": TASKS.commit}
-    if plain in HUB or (HUB_ID.fullmatch(plain) and not path.exists()):
+    if plain in HUB or ("/" in plain and HUB_ID.fullmatch(plain) and not path.exists()):
         return Origin(where=HUB.get(plain, plain), split=split, complete=_all_tasks), {"source": name}
     return None
 
 
 def _name(given: str) -> str:
     """For runs: of a path its last part."""
-    path = Path(given).expanduser()
-    return file_name(path.stem if path.is_file() else path.resolve().name if path.is_dir() else given)
+    plain, mark, part = (given, "", "") if Path(given).expanduser().exists() else given.partition(":")
+    path = Path(plain).expanduser()
+    known = path.stem if path.is_file() else path.resolve().name if path.is_dir() else plain
+    return file_name(f"{known}{mark}{part}")
 
 
 def _all_tasks() -> Path:

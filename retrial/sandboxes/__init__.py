@@ -59,13 +59,10 @@ class Bounded:
             self._digests[environment] = self._digest(environment)
         return self._digests[environment]
 
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """Environment's name → digest, of all that was used so far; for run.json and results.json."""
-        return {
-            environment.name: digest
-            for environment, digest in sorted(self._digests.items(), key=lambda item: item[0].name)
-        }
+    def record(self) -> dict[str, object]:
+        """Of all that was used so far, for run.json and results.json."""
+        used = sorted(self._digests.items(), key=lambda item: item[0].name)
+        return {environment.name: {"digest": digest, "versions": []} for environment, digest in used}
 
     def describe(self) -> Mapping[str, str]:
         return self._sandbox.describe()

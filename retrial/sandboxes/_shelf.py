@@ -140,10 +140,9 @@ def _remove(client: APIClient, image: str, identity: str) -> bool:
     if now is None or now.id != identity:
         # Not the one that we brought: it is no longer ours.
         return True
-    if client.containers(all=True, filters={"ancestor": identity}):
-        return False
     try:
         with _locked(image, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            # Without force: the engine refuses while any container, running or not, is made from it.
             client.remove_image(image)
     except (BlockingIOError, APIError):
         return False

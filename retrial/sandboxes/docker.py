@@ -1,4 +1,4 @@
-"""Sandbox in containers, through Docker's API (podman speaks it too, on the socket that DOCKER_HOST names)."""
+"""Sandbox in containers, through Docker's API, at the socket that DOCKER_HOST names."""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""What `-b` takes for SWE-bench, and what comes of a row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrial import image_trees
+from retrial.benchmarks import open_benchmark, swebench
+from retrial.benchmarks.exercism import Exercism
+from retrial.benchmarks.swebench import SweBench
+from retrial.config import HarnessOptions
+from retrial.errors import UsageError
+from retrial.patches import matches
+from retrial.protocols import Context
+from tests import image_task
+
+
+def write_rows(folder: Path, **changes: Any) -> Path:
+    path = folder / "calc.jsonl"
+    path.write_text(json.dumps(image_task.row(**changes)) + "\n")
+    return path
+
+
+def opened(name: str | Path, **options: Any) -> SweBench:
+    benchmark = open_benchmark(Context(options=HarnessOptions(**options), name=str(name)))
+    assert isinstance(benchmark, SweBench)
+    return benchmark
+
+
+def test_a_task_is_everything_an_agent_may_know_and_nothing_else(tmp_path: Path) -> None:
+    benchmark = opened(write_rows(tmp_path, hints_text="SECRET-HINT"))
+    (task,) = benchmark.tasks()
+    assert (task.instance_id, task.benchmark, task.language) == (image_task.INSTANCE, "calc", "python")
+    assert (task.environment.tree, task.anywhere, benchmark.default_tries) == ("/testbed", True, 3)
+    known = repr(task) + repr(benchmark.provenance)
+    for secret in ("SECRET-HINT", "a - b", "test_sub", "Start Test Output"):
+        assert secret not in known
+
+
+def test_the_answer_asks_for_the_tests_of_the_row(tmp_path: Path) -> None:
+    answer = opened(write_rows(tmp_path)).answer(image_task.INSTANCE)
+    assert answer.patch == image_task.GOLD
+    required = answer.check.required
+    assert required is not None and required.parser == "parse_log_pytest"
+    assert required.fail_to_pass == ("tests/test_calc.py::test_sub", "tests/test_calc.py::test_sub_nothing")
+    assert set(answer.check.files) == {image_trees.SCRIPT, image_trees.LEAN}
+
+
+def test_no_line_of_the_hidden_tests_is_in_a_visible_check(tmp_path: Path) -> None:
+    check = opened(write_rows(tmp_path), visible_tests="all").visible(image_task.INSTANCE, ("calc/core.py",))
+    assert check is not None
+    written = b"".join(check.files.values()).decode() + check.script + repr(check.required)
+    added = [line[1:].strip() for line in image_task.TEST_PATCH.splitlines() if line.startswith("+ ")]
+    assert added and not any(line in written for line in added)
+    assert "test_calc" not in written
+
+
+def test_a_command_that_cannot_be_given_other_tests_has_no_visible_check(tmp_path: Path) -> None:
+    script = image_task.EVAL_SCRIPT.replace("python3 -m pytest -rA tests/test_calc.py", "make check")
+    benchmark = opened(write_rows(tmp_path, eval_script=script), visible_tests="all")
+    assert benchmark.visible(image_task.INSTANCE, ("calc/core.py",)) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "reserved"),
+    [
+        ("sympy/core/tests/test_basic.py", True),
+        ("tests/utils_tests/data.json", True),
+        ("testing/test_mark.py", True),
+        ("astropy/conftest.py", True),
+        ("setup.cfg", True),
+        ("pkg/src/test/java/ATest.java", True),
+        ("lib/a.test.ts", True),
+        ("django/test/client.py", False),
+        ("sympy/testing/pytest.py", False),
+        ("sklearn/utils/_testing.py", False),
+        ("src/_pytest/mark/structures.py", False),
+        ("setup.py", False),
+        ("lib/latest/contest.py", False),
+    ],
+)
+def test_tests_and_what_runs_them_are_told_from_source(path: str, reserved: bool) -> None:
+    assert matches(path, swebench.RESERVED) is reserved
+
+
+def test_a_folder_that_is_no_task_repository_is_left_to_exercises(tmp_path: Path) -> None:
+    benchmark = open_benchmark(Context(options=HarnessOptions(), name=str(tmp_path)))
+    assert isinstance(benchmark, Exercism)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"visible_tests": "some"}, "--visible-tests must be one of"), ({"image": "all"}, "--image is for exercises")],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        opened(write_rows(tmp_path), **options)
+
+
+def test_an_unknown_parser_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="log parser 'parse_log_nobody'"):
+        opened(write_rows(tmp_path, log_parser="parse_log_nobody")).tasks()
