@@ -59,7 +59,7 @@ def _outcome(
 def _compare(required: Required, exit_code: int, graded: official.Grade) -> tuple[Outcome, str]:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
-        bad = _not_passed(required, graded.tests)
+        bad = not_passed(required, graded.tests)
         return Outcome.TESTS_FAILED, f"{len(bad)} of {len(wanted)} required tests did not pass: {_some(bad)}"
     if doubtful := _doubtful(required, graded.tests):
         return Outcome.TESTS_FAILED, f"a required test stands for several, and not all of them passed: {doubtful}"
@@ -68,8 +68,8 @@ def _compare(required: Required, exit_code: int, graded: official.Grade) -> tupl
     return Outcome.RESOLVED, ""
 
 
-def _not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
-    """For the reason alone; the verdict is the official one."""
+def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
+    """For people alone; the verdict is the official one."""
     allowed: dict[str, tuple[Status, ...]] = dict.fromkeys(required.pass_to_pass, (*PASSING, Status.SKIPPED))
     allowed |= dict.fromkeys(required.fail_to_pass, PASSING)
     if required.eval_type == "fail_only":

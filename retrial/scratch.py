@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
+ROOM = 20
+"""How many such folders there must be room for: others make theirs at the same time."""
 SMALL = 10_000_000
-"""Bytes; what is larger belongs on a disk."""
+"""Bytes; less is not worth counting."""
 
 
 def folder(size: int = 0) -> tempfile.TemporaryDirectory[str]:
@@ -21,13 +22,12 @@ def place(size: int = 0) -> Path | None:
     """Where to make such a folder: where TMPDIR says, if it does; None is the usual place."""
     if wanted := os.environ.get("TMPDIR"):
         return Path(wanted)
-    return MEMORY if size <= SMALL and _room() else None
+    return MEMORY if _room() > ROOM * max(size, SMALL) else None
 
 
-@functools.cache
-def _room() -> bool:
-    """Containers often give it a few MB only."""
+def _room() -> int:
+    """Bytes that are free; containers often give it a few MB only."""
     if not os.access(MEMORY, os.W_OK | os.X_OK):
-        return False
+        return 0
     found = os.statvfs(MEMORY)
-    return found.f_bavail * found.f_frsize > 20 * SMALL
+    return found.f_bavail * found.f_frsize

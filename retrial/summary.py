@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record, image_trees, seed_statistics
+from retrial import aider_record, image_trees, required_tests, seed_statistics
 from retrial.attempts import Usage
 from retrial.score import Scored
 from retrial.stats import wilson
@@ -219,6 +219,16 @@ def _record(report: Report, row: Scored) -> Mapping[str, Any]:
     return report.records.get(row.task.instance_id, {})
 
 
+def _required(row: Scored) -> dict[str, object]:
+    """Of a task that says which tests must pass: of a repository's others some always fail."""
+    required = row.check.required if row.check else None
+    if required is None:
+        return {}
+    total = len(required.fail_to_pass) + len(required.pass_to_pass)
+    passed = total - len(required_tests.not_passed(required, row.verdict.tests)) if row.verdict.tests else 0
+    return {"tests_required": total, "tests_required_passed": passed}
+
+
 def _instance(report: Report, row: Scored) -> dict[str, object]:
     verdict, record = row.verdict, _record(report, row)
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
@@ -227,6 +237,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "instance_id": row.task.instance_id,
         "resolved": verdict.resolved,
         "resolved_official": verdict.official,
+        **_required(row),
         "exit_code": verdict.exit_code,
         "stdout": _stdout(row),
         "stderr": verdict.stderr[:SHOWN_CHARACTERS],

@@ -38,7 +38,8 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _instances(report: Report, content: Mapping[str, Any]) -> str:
     rows = []
     for row in content["instances"]:
-        tests = f"{row['tests_passed']}/{len(row['tests'])}" if row["tests"] else "-"
+        shown = (row.get("tests_required_passed", row["tests_passed"]), row.get("tests_required", len(row["tests"])))
+        tests = f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
         rows.append((row["instance_id"], row["outcome"], tests, tries, _short(row["reason"])))
     return grid(("instance", "outcome", "tests", "try", "reason"), rows)
