@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
-    """Filtered patch, base tree, check, environment, limits and grading version."""
+    """Filtered patch, base tree, check with its limits, environment and grading version."""
     environment = sandbox.digest(task.environment)
-    limits = repr(replace(check.limits, seconds=check.timeout))
-    return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, limits, GRADING)
+    return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, GRADING)
 
 
 class Verdicts:

@@ -13,6 +13,7 @@ from retrial.names import encode
 from retrial.patches import Selection
 from retrial.protocols import Language, Reader, Sandbox
 from retrial.types import Check, Execution, Job, Limits, Outcome, Status, Task, Verdict
+from retrial.words import some
 
 LINT_REPORT = "lint.txt"
 LINT_LINES = 50
@@ -191,13 +192,13 @@ def _compare(check: Check, execution: Execution, tests: Mapping[str, Status]) ->
         # A runner that saw a failure, or did not run everything, does not end with 0 by itself.
         unskipped = [test for test in bad if tests[test] not in (Status.SKIPPED, Status.XFAILED)]
         if unskipped or missing:
-            return Outcome.TAMPERED, f"exit status 0 though {_some(unskipped or missing)} did not pass"
+            return Outcome.TAMPERED, f"exit status 0 though {some(unskipped or missing)} did not pass"
     if bad:
-        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {_some(bad)}"
+        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {some(bad)}"
     if missing:
-        return Outcome.TESTS_FAILED, f"{len(missing)} of {len(expected or ())} tests did not run: {_some(missing)}"
+        return Outcome.TESTS_FAILED, f"{len(missing)} of {len(expected or ())} tests did not run: {some(missing)}"
     if unknown:
-        return Outcome.TAMPERED, f"tests were reported that the reference does not have: {_some(unknown)}"
+        return Outcome.TAMPERED, f"tests were reported that the reference does not have: {some(unknown)}"
     if execution.exit_code != 0:
         told = telling(check.telling, execution)
         ended = f"all tests passed, but the test command ended with status {execution.exit_code}"
@@ -210,7 +211,3 @@ def _accepted(check: Check, test: str, status: Status) -> bool:
     if status in (Status.SKIPPED, Status.XFAILED) and check.optional and check.expected is None:
         return True
     return status is Status.PASSED or (check.expected is not None and check.expected.get(test) is status)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -22,6 +22,8 @@ def option(default: Any, text: str, *, short: str = "", minimum: float | None = 
     return field(default=default, metadata=metadata)
 
 
+NEARBY = "nearby"
+"""What `--visible-tests` is when nobody says."""
 LARGEST = 1_000_000
 """Of any number: eleven days in seconds; clocks and counters overflow beyond."""
 
@@ -54,7 +56,10 @@ class Options:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessOptions(Options):
     benchmark: str = option(
-        "demo-python", "what to run: demo, aider-polyglot, exercism-python, or a folder in Exercism layout", short="-b"
+        "demo-python",
+        "what to run: demo, aider-polyglot, exercism-python, swe-bench-lite, swe-bench-verified, swe-bench, "
+        "swe-bench-multilingual, a Hugging Face id, a file of rows, or a folder (see README)",
+        short="-b",
     )
     agent: str = option("edit", "who edits: edit, gold (the reference), null (nothing)", short="-a")
     model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
@@ -63,7 +68,7 @@ class HarnessOptions(Options):
     reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
     edit_format: str = option("auto", "how edits are written: auto or a format's name")
     visible_tests: str = option(
-        "nearby", "of a repository: nearby (what was edited), all, original (files of the hidden tests) or none"
+        NEARBY, "of a repository: nearby (what was edited), all, original (files of the hidden tests) or none"
     )
     hide_editor_files: bool = option(False, "show the model no files beside the solution, as aider's benchmark does")
     sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrial.agents import _finding
-from retrial.agents.edit import FEEDBACK_LINES
+from retrial.agents.edit import FEEDBACK_LINES, SHOWN_AT_MOST
 from retrial.chat import CHARACTERS_PER_TOKEN
 from retrial.config import HarnessOptions
 from retrial.prices import Price
 from retrial.types import Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40
-PATH_CHARACTERS = 100
 OVERHEAD_CHARACTERS = 2000
 """System prompt and the words around the instructions."""
 
@@ -35,5 +33,5 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
 def _shown(task: Task) -> int:
     """Characters of the task that the model is sent, at most."""
     if task.anywhere:
-        return _finding.SHOWN + _finding.LISTED * PATH_CHARACTERS + 2 * len(task.problem_statement)
+        return SHOWN_AT_MOST + 2 * len(task.problem_statement)
     return sum(len(content) for content in task.tree.files().values()) + len(task.problem_statement)

@@ -22,8 +22,9 @@ APPLIED = "== applied: "
 REFUSED = "== not applied: "
 STARTED = "== test: "
 
+# Apply the patch, then run the check's own script in the image's tree.
 # One stream, in order: the markers of eval scripts are on stderr, the results between them on stdout.
-_RUN = f"""\
+RUN = f"""\
 exec 2>&1
 job=$PWD
 cd "$RETRIAL_TREE" || exit 125
@@ -63,11 +64,6 @@ export {JOB}="$job"
 echo "{STARTED}$script"
 exec bash "$job/$script"
 """
-
-
-def script() -> str:
-    """Apply the patch, then run the check's own script in the image's tree."""
-    return _RUN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

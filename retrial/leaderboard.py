@@ -17,10 +17,12 @@ SCHEMA = 2
 
 def files(row: Scored) -> dict[str, bytes]:
     """File name → content; none where the benchmark has no official grading, or no patch was tried."""
-    if row.check is None or row.check.required is None or row.verdict.outcome is Outcome.PATCH_EMPTY:
+    if not _official(row) or row.verdict.outcome is Outcome.PATCH_EMPTY:
         return {}
     patch, seen = row.submission.patch, _seen(row)
     found = {"patch.diff": _bytes(patch)}
+    if row.check is None or row.check.required is None:
+        return found
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
@@ -36,7 +38,7 @@ def run_report(
 
     What is resolved is what the official grading says, as in each instance's report.json.
     """
-    if not any(row.check and row.check.required for row in scored):
+    if not any(map(_official, scored)):
         return None
     empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
     completed = _ids(row for row in scored if _completed(row))
@@ -61,6 +63,11 @@ def run_report(
         "failure_reasons": {key: reason for key, (reason, _) in sorted(failures.items()) if reason},
         "schema_version": SCHEMA,
     }
+
+
+def _official(row: Scored) -> bool:
+    """Whatever came of it: a task that was not measured belongs to a benchmark too."""
+    return bool(row.task.environment.tree)
 
 
 def _bytes(patch: str) -> bytes:

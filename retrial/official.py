@@ -22,7 +22,7 @@ from retrial.errors import UsageError
 from retrial.types import Required, Status
 
 VERSION = "5.0.2"
-INSTALL = f"pip install --no-deps swebench=={VERSION} unidiff"
+INSTALL = "pip install --no-deps -r requirements-nodeps.txt"
 HARNESS = "swebench.harness"
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 

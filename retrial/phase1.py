@@ -23,8 +23,9 @@ from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder, solve
 from retrial.store import Run
 from retrial.table import money
-from retrial.types import Check, Task
+from retrial.types import Check, Environment, Task
 from retrial.visible import VisibleCheck
+from retrial.words import counted
 
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
 
@@ -101,7 +102,9 @@ def _write_config(plan: Plan, sandbox: Sandbox, skipped: Mapping[str, str], read
 def _add_environments(plan: Plan, sandbox: Bounded, ready: Ready) -> None:
     """Images that hold a task's tree were brought as they were needed: only now is it known which."""
     stored = plan.run.config()
-    used = {**_environments(stored), **sandbox.record(), **ready.record(sandbox)}
+    known = {environment.name for environment in ready.versions}
+    brought = {name: what for name, what in sandbox.record().items() if name not in known}
+    used = {**_environments(stored), **brought}
     plan.run.write_config({**stored, "sandbox": {**stored["sandbox"], "environments": used}})
 
 
@@ -114,7 +117,7 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
     names = ", ".join(name for name, _ in plan.rungs if name) or "no model"
     done = len(plan.tasks) - len(skipped) - len(todo)
     say(
-        f"Run {plan.run.name}: {len(plan.tasks)} tasks of {plan.benchmark.name}, agent {plan.options.agent}, {names}, "
+        f"Run {plan.run.name}: {counted(len(plan.tasks), 'task')} of {plan.benchmark.name}, agent {plan.options.agent}, {names}, "
         f"tries {plan.tries}"
         + (f"; {done} done before" if done else "")
         + (f"; {len(skipped)} skipped" if skipped else "")
@@ -134,13 +137,16 @@ def _executor(options: HarnessOptions) -> Executor:
     return executor
 
 
-def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, todo: Sequence[Task]) -> dict[str, str]:
+def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Bounded, todo: Sequence[Task]) -> dict[str, str]:
     """Returns the tasks that could not be measured: id → reason."""
     # A budget is the run's: what an earlier go spent is spent.
     budget = Budget(plan.options.max_cost, plan.run.spent().cost or 0.0)
     verdicts = cache.Verdicts(plan.options.cache)
 
     def work(task: Task) -> Prediction:
+        # Before anything is paid for.
+        if plan.options.visible_tests != "none":
+            sandbox.have(task.environment)
         check = VisibleCheck(task, partial(_visible, plan, task), sandbox, verdicts)
         return solve(task, ladder, check, plan.run.journal(task.instance_id), budget)
 
@@ -155,9 +161,11 @@ def _run_all(plan: Plan, ladder: Ladder, executor: Executor, sandbox: Sandbox, t
     return open_tasks
 
 
-def _visible(plan: Plan, task: Task, edited: Iterable[str], most: int | None) -> Check | None:
+def _visible(plan: Plan, task: Task, edited: Iterable[str], most: int | None) -> Check | str:
     check = plan.benchmark.visible(task.instance_id, edited, most)
-    return check and replace(check, timeout=plan.options.test_timeout_seconds or check.timeout)
+    if isinstance(check, str):
+        return check
+    return replace(check, timeout=plan.options.test_timeout_seconds or check.timeout)
 
 
 def _keep(run: Run, task: Task, result: Prediction | Exception) -> str:
@@ -196,12 +204,11 @@ def _dry_run(plan: Plan, sandbox: Sandbox) -> int:
 
     left_out = skipped(plan.tasks, sandbox)
     left = [task for task in plan.tasks if task.instance_id not in left_out and not _done(plan, task)]
-    print(f"Run {plan.run.name} would do {len(left)} tasks of {plan.benchmark.name}{_settled(plan)}:")
+    print(f"Run {plan.run.name} would do {counted(len(left), 'task')} of {plan.benchmark.name}{_settled(plan)}:")
     for task in plan.tasks:
         state = left_out.get(task.instance_id) or ("done before" if _done(plan, task) else "")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
-    for environment in sorted({task.environment for task in left}, key=lambda each: each.name):
-        print(f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}")
+    _print_environments(sandbox, {task.environment for task in left})
     costs = {}
     for name, _ in plan.rungs:
         price = models.price_of(name, settings(plan.options)) if name else FREE
@@ -210,3 +217,13 @@ def _dry_run(plan: Plan, sandbox: Sandbox) -> int:
     known = [cost for cost in costs.values() if cost is not None]
     print(f"All together: at most {money(sum(known) if len(known) == len(costs) else None)}. Nothing was asked.")
     return program.DONE
+
+
+def _print_environments(sandbox: Sandbox, environments: Iterable[Environment]) -> None:
+    by_name = sorted(environments, key=lambda each: each.name)
+    for environment in (each for each in by_name if not each.tree):
+        print(f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}")
+    images = [sandbox.state(each) for each in by_name if each.tree]
+    if images:
+        here = sum(state.startswith("ready") for state in images)
+        print(f"Images of tasks: {here} of {len(images)} are here, the others are pulled when they are needed.")

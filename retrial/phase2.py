@@ -12,7 +12,7 @@ from retrial.errors import TreeError, UsageError
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Context, Executor, Sandbox
 from retrial.records import without_tests
-from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
+from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
@@ -40,8 +40,11 @@ def main(argv: Sequence[str]) -> int:
     _keep_config(trial)
     _write_bundle(trial, by_id)
     bounded = Bounded(sandbox, workers, ready.broken)
+    # Asked now: when all is scored the engine may be gone, and what was scored must not be lost with it.
+    described, environments = dict(sandbox.describe()), ready.record(sandbox)
     scored = _score_all(options, trial, executor, bounded, jobs)
-    report = _report(trial, scored, bounded, left_out, ready)
+    where = {"sandbox": described, "environments": {**bounded.record(), **environments}}
+    report = _report(trial, scored, left_out, where)
     content = results(report)
     trial.run.write_results(content)
     trial.run.write_official_report(_official_report(trial, scored))
@@ -171,7 +174,7 @@ def _official_report(trial: Trial, scored: Sequence[Scored]) -> dict[str, object
 
 
 def _report(
-    trial: Trial, scored: tuple[Scored, ...], sandbox: Bounded, skipped: Mapping[str, str], ready: Ready
+    trial: Trial, scored: tuple[Scored, ...], skipped: Mapping[str, str], where: Mapping[str, object]
 ) -> Report:
     stored = trial.run.config()
     return Report(
@@ -190,8 +193,7 @@ def _report(
         provenance={
             **trial.source,
             "benchmark": dict(trial.benchmark.provenance),
-            "sandbox": dict(sandbox.describe()),
-            "environments": {**sandbox.record(), **ready.record(sandbox)},
+            **where,
             "retrial": __version__,
         },
     )

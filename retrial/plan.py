@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrial import models, past, paths, registry
+from retrial import config, models, past, paths, registry
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions
@@ -20,8 +20,6 @@ from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name, find_run
 from retrial.types import Task, fingerprint
 
-NEARBY = "nearby"
-"""What `--visible-tests` is when nobody says."""
 FREE = Price(prompt=0.0, completion=0.0)
 
 
@@ -65,7 +63,7 @@ class Plan:
 def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
-    if benchmark.visible_is_hidden and options.visible_tests != NEARBY:
+    if benchmark.visible_is_hidden and options.visible_tests != config.NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
     tasks = select_tasks(
         benchmark.tasks(),

@@ -61,8 +61,8 @@ class Benchmark(Protocol):
         """
         ...
 
-    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | None:
-        """The check of phase 1 for a patch that edits these files; None where there are no tests to run.
+    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
+        """The check of phase 1 for a patch that edits these files, or one sentence saying why there is none.
 
         `most` test files at most, where tests are chosen by what is edited.
         """

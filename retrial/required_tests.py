@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from retrial import image_trees, official
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
+from retrial.words import some
 
+TOLD = 45
+"""Lines of a log."""
 PASSING = (Status.PASSED, Status.XFAILED)
 FAILING = (Status.FAILED, Status.ERROR)
 
@@ -26,6 +29,7 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
         proof="log" if outcome is Outcome.RESOLVED else "",
         stdout=execution.stdout,
         stderr=execution.stderr,
+        telling="" if outcome is Outcome.RESOLVED else _telling(reason, seen.log),
         applied=seen.applied,
         # A run that came to no end has no official verdict but "not resolved".
         official=bool(graded and graded.resolved and not execution.timed_out),
@@ -60,7 +64,7 @@ def _compare(required: Required, exit_code: int, graded: official.Grade) -> tupl
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
-        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(wanted)} required tests did not pass: {_some(bad)}"
+        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(wanted)} required tests did not pass: {some(bad)}"
     if doubtful := _doubtful(required, graded.tests):
         return Outcome.TESTS_FAILED, f"a required test stands for several, and not all of them passed: {doubtful}"
     if exit_code and not any(status in FAILING for status in graded.tests.values()):
@@ -97,6 +101,12 @@ def _meant(test: str, tests: Mapping[str, Status]) -> list[str]:
     return [name for name in tests if name.startswith(test)]
 
 
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")
+def _telling(reason: str, log: str) -> str:
+    """What went wrong: which tests, and the end of what they printed, without those that passed and shells' traces."""
+    printed = log.partition(official.START)[2].partition(official.END)[0].splitlines()
+    lines = [
+        line
+        for line in printed
+        if not line.startswith(("PASSED ", "+ ", "'")) and not line.endswith((" ok", " PASSED"))
+    ]
+    return "\n".join([reason, *lines[-TOLD:]])

@@ -24,7 +24,7 @@ class Scored:
     """Why the task cannot tell right from wrong here."""
     cached: bool = False
     check: Check | None = None
-    """What was run; None when nothing was."""
+    """The acceptance tests; None when it never came to them."""
     gold_files: tuple[str, ...] = ()
     """What the reference changes."""
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from retrial.summary import Report, totals
 
+SHOWN = 100
+"""Characters of a reason."""
 REASONS = 8
 LISTED = 60
 """Runs with more instances than this are summed up only; results.json lists them all."""
@@ -46,8 +48,9 @@ def _instances(report: Report, content: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
+    """One line; of a long one both ends, for what is wrong may stand at either."""
     line = " ".join(text.split())
-    return line if len(line) <= 70 else line[:69] + "…"
+    return line if len(line) <= SHOWN else f"{line[: SHOWN // 2]} … {line[-(SHOWN // 2 - 3) :]}"
 
 
 def _languages(by_language: Mapping[str, Mapping[str, Any]]) -> str:
@@ -95,6 +98,7 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         *_reasons("skipped", report.skipped),
         f"rate          {_percent(shown)} of {shown['of']} measured"
         f"{', the visible tests are the acceptance tests' if shown['visible_is_hidden'] else ''}"
+        f"{', visible tests by the hidden ones (original)' if 'original' in str(content['visible_tests']) else ''}"
         f"{', with retries' if shown['attempts'] == '2+' else ''}",
     ]
     lines += _reasons("not measured", report.not_measured)

@@ -234,6 +234,8 @@ class Verdict:
     stderr: str = ""
     dropped: tuple[str, ...] = ()
     """Paths that the patch touched and that do not count."""
+    telling: str = ""
+    """What a model is to be told, where that is not the output itself."""
     applied: str = ""
     """The command that applied the patch, where the tree is in an image."""
     official: bool | None = None

@@ -11,7 +11,6 @@ from retrial.patches import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Outcome, Status, Task, Verdict
 
-NO_TESTS = "no visible tests belong to what was edited"
 FEWER = (None, 2, 1)
 """How many test files to ask of: one that hangs or cannot be loaded must not silence the others."""
 
@@ -22,7 +21,7 @@ class VisibleCheck:
     def __init__(
         self,
         task: Task,
-        tests: Callable[[Iterable[str], int | None], Check | None],
+        tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
         verdicts: cache.Verdicts,
     ) -> None:
@@ -40,13 +39,13 @@ class VisibleCheck:
             return Selection(patch="", dropped=()), selection
         if not selection.patch:
             return selection, nothing_to_check(selection)
-        edited, why = patches.touched(selection.patch), NO_TESTS
+        edited, why = patches.touched(selection.patch), ""
         for most in FEWER:
             check = self._tests(edited, most)
-            usable = check and self._usable(check)
+            usable = check if isinstance(check, str) else self._usable(check)
             if isinstance(usable, Check):
                 return selection, check_selection(self._task, selection, usable, self._sandbox)
-            why = f"the visible tests say nothing here: {usable}" if usable else why
+            why = usable
         errors = lint(self._task, selection.patch)
         return selection, Verdict(outcome=Outcome.UNVERIFIED, reason=why, lint=errors, dropped=selection.dropped)
 
@@ -60,7 +59,8 @@ class VisibleCheck:
         before = baseline(self._task, check, self._sandbox, self._verdicts)
         green = tuple(sorted(test for test, status in before.tests.items() if status is Status.PASSED))
         if not before.resolved or not green:
-            return before.reason or "none of them passes before the edit"
+            why = before.reason or "none of them passes"
+            return f"the visible tests say nothing on the untouched tree: {why}"
         return replace(check, required=replace(check.required, pass_to_pass=green))
 
 

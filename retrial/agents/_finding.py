@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from retrial import patches
+from retrial import patches, registry
 from retrial.types import Task
 
 LISTED = 400
 """Paths shown to the model."""
+LONGEST_PATH = 200
+"""Longer ones are not listed."""
 ADDED = 5
 """Files taken from its reply."""
 SHOWN = 200_000
@@ -34,7 +36,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
 
 
 def candidates(task: Task, files: Mapping[str, bytes]) -> list[str]:
-    """Paths that a patch may change, those first whose names or contents have rare words of the problem."""
+    """Paths that a patch may change, those first whose names have rare words of the problem."""
     open_ = [path for path in files if not patches.matches(path, task.reserved) and len(files[path]) <= SHOWN]
     source = [path for path in open_ if PurePosixPath(path).suffix in _suffixes(task)] or open_
     wanted = {word.lower() for word in _WORD.findall(task.problem_statement)}
@@ -50,7 +52,7 @@ def candidates(task: Task, files: Mapping[str, bytes]) -> list[str]:
 
 
 def asked(task: Task, paths: Iterable[str]) -> str:
-    listed = "\n".join(list(paths)[:LISTED])
+    listed = "\n".join([path for path in paths if len(path) < LONGEST_PATH][:LISTED])
     return ASK.format(problem=task.problem_statement, paths=listed, most=ADDED)
 
 
@@ -72,8 +74,6 @@ def _mentioned(problem: str, paths: Iterable[str]) -> set[str]:
 
 
 def _suffixes(task: Task) -> tuple[str, ...]:
-    from retrial import registry
-
     if task.language not in registry.names("languages"):
         return ()
     suffixes: tuple[str, ...] = registry.module("languages", task.language).make().suffixes

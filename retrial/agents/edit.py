@@ -15,6 +15,8 @@ from retrial.protocols import Chat, Context, EditFormat, Edits, Workspace
 from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50
+SHOWN_AT_MOST = _finding.SHOWN + _finding.LISTED * _finding.LONGEST_PATH
+"""Characters of a repository in a chat."""
 
 TASK = """\
 {instructions}
@@ -152,10 +154,12 @@ class Session:
         raise AssertionError("the last reflection always returns")
 
     def _end_of_turn(self, verdict: Verdict | None, problem: str) -> str:
+        if verdict is not None and verdict.outcome is Outcome.UNVERIFIED:
+            # Tests that say nothing give a model nothing to go on, and us nothing to count.
+            return problem
         passed = verdict is not None and verdict.resolved
         self.add(tests_outcomes=(passed,))
-        if verdict is None or verdict.outcome in (Outcome.RESOLVED, Outcome.UNVERIFIED, Outcome.PATCH_EMPTY):
-            # Tests that say nothing give a model nothing to go on.
+        if verdict is None or passed or verdict.outcome is Outcome.PATCH_EMPTY:
             return "" if passed else problem
         self._count_errors(verdict)
         output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
@@ -229,4 +233,4 @@ def _feedback(verdict: Verdict) -> str:
     """What the model is told of a failed check: the runner's output, and the reason where that says nothing."""
     if verdict.outcome is Outcome.TIMED_OUT:
         return f"{verdict.output}\n\nTests timed out!"
-    return verdict.output or verdict.reason
+    return verdict.telling or verdict.output or verdict.reason

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from retrial import patches
 from retrial.attempts import Effort
 from retrial.protocols import Benchmark, Chat, Context, Workspace
-from retrial.types import Task, Verdict
+from retrial.types import Outcome, Task, Verdict
 
 ASKS_MODEL = False
 
@@ -18,7 +18,9 @@ class Gold:
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
         patches.apply(workspace.root, self._benchmark.answer(task.instance_id).patch)
-        return Effort(edit_outcome=True, tests_outcomes=(check().resolved,))
+        verdict = check()
+        known = verdict.outcome is not Outcome.UNVERIFIED
+        return Effort(edit_outcome=True, tests_outcomes=(verdict.resolved,) if known else ())
 
 
 def make(context: Context) -> Gold:

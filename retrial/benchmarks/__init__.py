@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from retrial import registry
 from retrial.errors import UsageError
 from retrial.protocols import Benchmark, Context
@@ -16,4 +18,6 @@ def open_benchmark(context: Context) -> Benchmark:
         if benchmark is not None:
             return benchmark
         known += module.known()
-    raise UsageError(f"Unknown benchmark '{context.name}', and no such folder; known: {', '.join(known)}.")
+    close = difflib.get_close_matches(context.name, known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}."
+    raise UsageError(f"Unknown benchmark '{context.name}', and no such file or folder; {hint}")

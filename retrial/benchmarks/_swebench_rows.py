@@ -181,7 +181,8 @@ def _complete(record: Record, root: Path | None, problems: list[str]) -> Record 
         )
         return None
     if found.columns.get("base_commit") != record.columns.get("base_commit"):
-        problems.append(f"{record.where} ({instance_id}) has another base_commit than {found.where}.")
+        given = record.columns.get("base_commit") or "missing"
+        problems.append(f"{record.where} ({instance_id}) has a base_commit ({given}) that {found.where} does not have.")
         return None
     taken = {name: found.columns.get(name) for name in (*BAKED, "test_patch")}
     return replace(found, where=record.where, columns={**found.columns, **record.columns, **taken})

@@ -13,8 +13,9 @@ from pathlib import Path
 from retrial import clones, image_trees, nearby, official, patches
 from retrial.benchmarks import _eval_script, _swebench_rows
 from retrial.benchmarks._swebench_rows import Origin, Row
-from retrial.benchmarks._swebench_tables import HUB_ID
+from retrial.benchmarks._swebench_tables import HUB_ID, SUFFIXES
 from retrial.clones import Source
+from retrial.config import NEARBY
 from retrial.errors import UsageError
 from retrial.protocols import Context
 from retrial.repositories import RepositoryTree
@@ -38,9 +39,11 @@ VISIBLE_SECONDS = 300.0
 LIMITS = Limits(memory_mb=8192, processes=4096, disk_mb=8192, output_bytes=64 << 20)
 """Real suites; the official runner has no limits at all."""
 
+_SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
+"""Name in the job → whether the package need not be installed again."""
 ASSETS = "assets"
 """Where in a job binary test files lie, which no patch can carry."""
-VISIBLE = ("nearby", "all", "original", "none")
+VISIBLE = (NEARBY, "all", "original", "none")
 
 RESERVED = (
     # Tests, by name and by place. A nested `test` or `testing` is left alone: django/test and sympy/testing are source.
@@ -65,7 +68,7 @@ class SweBench:
         rows: Iterable[Row],
         provenance: Mapping[str, str] | None = None,
         *,
-        visible_tests: str = VISIBLE[0],
+        visible_tests: str = NEARBY,
         network: bool = False,
     ) -> None:
         self.name = name
@@ -84,13 +87,17 @@ class SweBench:
     def tasks(self) -> tuple[Task, ...]:
         return self._tasks
 
-    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | None:
+    def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
         row = self._rows[instance_id]
         secrets = row.secrets()
         hidden_tests = patches.touched(secrets.test_patch)
+        if self._visible_tests == "none":
+            return "no visible tests were asked for"
+        if not _eval_script.bare_command(secrets.eval_script, hidden_tests):
+            return "the test command cannot be given other tests"
         chosen = self._chosen(row, hidden_tests, edited)
-        if chosen is None or not _eval_script.bare_command(secrets.eval_script, hidden_tests):
-            return None
+        if not chosen and self._visible_tests != "all":
+            return "no visible tests belong to what was edited"
         named = _eval_script.named_as(secrets.eval_script, hidden_tests)
         scripts = {
             name: _eval_script.visible(
@@ -120,18 +127,13 @@ class SweBench:
         check = self._check(scripts, required, SECONDS, more=assets)
         return Answer(patch=patches.normalise(secrets.patch), check=check)
 
-    def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...] | None:
-        """The test files to run, as they are at the base commit; empty for the whole suite, None for no tests."""
-        tree = _tree(row)
-        if self._visible_tests == "all":
-            return ()
+    def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
+        """The test files to run, as they are at the base commit; none for the whole suite."""
         if self._visible_tests == "original":
-            found = tuple(path for path in tree.some(hidden_tests) if patches.matches(path, RESERVED))
-        elif self._visible_tests == "nearby":
-            found = nearby.choose(tuple(edited), tree.files())
-        else:
-            found = ()
-        return found or None
+            return tuple(path for path in _tree(row).some(hidden_tests) if patches.matches(path, RESERVED))
+        if self._visible_tests == NEARBY:
+            return nearby.choose(tuple(edited), _tree(row).files())
+        return ()
 
     def _check(
         self,
@@ -143,7 +145,7 @@ class SweBench:
         more: Mapping[str, bytes] | None = None,
     ) -> Check:
         return Check(
-            script=image_trees.script(),
+            script=image_trees.RUN,
             files={**{name: text.encode() for name, text in scripts.items()}, **(more or {})},
             reader="",
             timeout=seconds,
@@ -177,10 +179,6 @@ class SweBench:
         )
 
 
-_SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
-"""Name in the job → whether the package need not be installed again."""
-
-
 def _tree(row: Row) -> RepositoryTree:
     return RepositoryTree(repository=row.repo, commit=row.base_commit)
 
@@ -188,7 +186,7 @@ def _tree(row: Row) -> RepositoryTree:
 def make(context: Context) -> SweBench | None:
     """None for anything that is no benchmark of this kind."""
     options = context.options
-    wanted = getattr(options, "visible_tests", VISIBLE[0])
+    wanted = getattr(options, "visible_tests", NEARBY)
     found = _origin(context.name)
     if found is None:
         return None
@@ -213,7 +211,8 @@ def known() -> tuple[str, ...]:
 def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
     """Where the rows of a benchmark of this name are, and what to say of it."""
     path = Path(name).expanduser()
-    if _swebench_rows.claims(path):
+    if _swebench_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
+        # A file that is missing, or of another kind, is refused where it is read.
         return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
     plain, _, part = name.partition(":")
     if (path := Path(plain).expanduser()).is_dir() and _swebench_rows.claims(path):
@@ -232,10 +231,12 @@ def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
 
 def _name(given: str) -> str:
     """For runs: of a path its last part."""
-    plain, mark, part = (given, "", "") if Path(given).expanduser().exists() else given.partition(":")
-    path = Path(plain).expanduser()
-    known = path.stem if path.is_file() else path.resolve().name if path.is_dir() else plain
-    return file_name(f"{known}{mark}{part}")
+    path = Path(given).expanduser()
+    if path.is_file():
+        return file_name(path.stem)
+    plain, mark, part = given.partition(":")
+    folder = Path(plain).expanduser()
+    return file_name((folder.resolve().name if folder.is_dir() else plain) + mark + part)
 
 
 def _all_tasks() -> Path:

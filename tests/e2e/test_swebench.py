@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from retrial.patches import diff
 from retrial.protocols import Sandbox
-from tests import image_task
-from tests.conftest import Run, ready
+from tests import engines, image_task
+from tests.conftest import PROJECT, Run, ready
 from tests.exercises import write_replies
 from tests.image_task import CORE, EVAL_SCRIPT, GOLD, changed
 
@@ -62,8 +66,8 @@ def write_predictions(path: Path, patches: Iterable[str | None]) -> Path:
     return path
 
 
-def results(home: Path) -> dict[str, Any]:
-    (path,) = (home / "predictions").glob("*/results.json")
+def results(home: Path, run: str = "*") -> dict[str, Any]:
+    (path,) = (home / "predictions").glob(f"{run}/results.json")
     content: dict[str, Any] = json.loads(path.read_text())
     return content
 
@@ -185,6 +189,39 @@ def test_an_image_that_cannot_be_had_leaves_one_task_open(run: Run, home: Path, 
         subprocess.run(["docker", "rmi", "localhost:1/no/such:image"], check=True, stdout=subprocess.DEVNULL)
     assert second.returncode == 0, second.stderr
     assert {key: row["cached"] for key, row in instances(home).items()} == {name(1): True, name(2): False}
+
+
+def test_an_engine_that_goes_away_leaves_open_what_it_had_not_done(run: Run, home: Path, tmp_path: Path) -> None:
+    waiting = changed("calc/core.py", CORE, f"import subprocess\n\nsubprocess.run(['sleep', '4713'])\n{FIXED}")
+    predictions = write_predictions(tmp_path / "preds.jsonl", [GOLD, waiting])
+    rows = write_rows(tmp_path, 2)
+    assert run("report.py", "--gold", "-t", name(1), "-b", rows).returncode == 0
+    with engines.Wire(tmp_path) as wire:
+        command: list[str | Path] = [sys.executable, PROJECT / "report.py", predictions, "-b", rows, "--test-jobs", "1"]
+        environment = {**os.environ, "DOCKER_HOST": wire.address}
+        report = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        container = _sleeping(report.pid, "4713")
+        wire.cut()
+        assert report.wait(120) == 1
+    with engines.engine() as client:
+        # Nobody could be asked to remove it.
+        client.remove_container(container, force=True)
+    found = results(home, "preds-*")
+    assert (found["resolved"], list(found["not_measured"]), found["rate"]["of"]) == ([name(1)], [name(2)], 1)
+    again = run("report.py", predictions, "-b", rows, "--test-timeout-seconds", 5)
+    assert again.returncode == 0, again.stderr
+    found = results(home, "preds-*")
+    assert (found["test_timeout"], found["not_measured"]) == ([name(2)], {})
+
+
+def _sleeping(pid: int, seconds: str) -> str:
+    """The container of that process in which the sleep has begun."""
+    with engines.engine() as client:
+        while True:
+            for container in client.containers(filters={"label": f"retrial={pid}"}):
+                with suppress(APIError):
+                    if any(seconds in process[-1] for process in client.top(container["Id"])["Processes"] or ()):
+                        return str(container["Id"])
 
 
 def test_a_test_that_hangs_keeps_its_log(run: Run, home: Path, tmp_path: Path) -> None:
