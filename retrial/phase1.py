@@ -117,8 +117,8 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
     names = ", ".join(name for name, _ in plan.rungs if name) or "no model"
     done = len(plan.tasks) - len(skipped) - len(todo)
     say(
-        f"Run {plan.run.name}: {counted(len(plan.tasks), 'task')} of {plan.benchmark.name}, agent {plan.options.agent}, {names}, "
-        f"tries {plan.tries}"
+        f"Run {plan.run.name}: {counted(len(plan.tasks), 'task')} of {plan.benchmark.name}, "
+        f"agent {plan.options.agent}, {names}, tries {plan.tries}"
         + (f"; {done} done before" if done else "")
         + (f"; {len(skipped)} skipped" if skipped else "")
         + _settled(plan)
