@@ -36,8 +36,8 @@ apply() {{
     attempt "{METHODS[0]}" && echo "{APPLIED}{METHODS[0]}" && return
     first=$(head -n 1 "$job/apply.log")
     for how in {" ".join(f'"{method}"' for method in METHODS[1:])}; do
-        # An attempt that failed may have left half of the patch behind.
-        {{ git checkout -- . && git clean -fd; }} >"$job/reset.log"
+        # An attempt that failed may have left half of the patch behind, or a conflict.
+        {{ git reset -q --hard && git clean -fd; }} >"$job/reset.log"
         attempt "$how" && echo "{APPLIED}$how" && return
     done
     git apply --check --reverse "$job/{PATCH}" >"$job/reset.log" && echo "{APPLIED}already" && return

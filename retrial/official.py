@@ -25,6 +25,8 @@ VERSION = "5.0.2"
 INSTALL = "pip install --no-deps -r requirements-nodeps.txt"
 HARNESS = "swebench.harness"
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
+STATUS = ">>>>> Test Exit Code"
+"""In a log, with the test command's exit status behind it: read to tell printed results from those of a run."""
 
 _loading = threading.Lock()
 _STATUSES = {

@@ -82,7 +82,7 @@ class Limits:
     processes: int = 256
     cpus: float = 2.0
     disk_mb: int = 1024
-    """Size of the one tmpfs that holds everything the job can write."""
+    """Size of the one tmpfs that holds everything the job can write; of one file, where the image holds the tree."""
     output_bytes: int = 1_000_000
     """Of each of stdout and stderr: the first and the last half are kept."""
     report_bytes: int = 8_000_000

@@ -16,10 +16,10 @@ def visible(*arguments: str, script: str = EVAL_SCRIPT) -> str:
 
 def test_it_ends_with_the_status_of_the_test_command() -> None:
     script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
-    command, status, marker, end = script.rstrip("\n").split("\n")[-4:]
+    command, status, marker, said, end = script.rstrip("\n").split("\n")[-5:]
     assert command == "python3 -m pytest -rA tests/test_calc.py"
     assert (status, end) == ("retrial_status=$?", "exit $retrial_status")
-    assert ">>>>> End Test Output" in marker
+    assert ">>>>> End Test Output" in marker and said == 'echo ">>>>> Test Exit Code: $retrial_status"'
     assert script.count(f"git checkout {BASE_COMMIT}") == 1
 
 

@@ -73,3 +73,14 @@ def test_nothing_else_of_the_package_is_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+def test_a_status_that_no_failure_explains_makes_a_log_unreadable() -> None:
+    whole = log("PASSED t.py::new", "PASSED t.py::old")
+    assert official.grade(REQUIRED, f"{whole}{official.STATUS}: 0\n").resolved
+    assert not official.grade(REQUIRED, f"{whole}{official.STATUS}: 3\n").found
+
+
+def test_what_is_installed_is_what_is_asked_for() -> None:
+    pinned = (PROJECT / "requirements-nodeps.txt").read_text().splitlines()[-1]
+    assert pinned == f"swebench=={official.VERSION}"
