@@ -18,18 +18,19 @@ REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass
 CHECK = Check(
     script="run", files={"lean.sh": b"#!/bin/bash\npytest t.py\n"}, reader="", required=REQUIRED, timeout=1800
 )
+TREE = "/testbed"
 PASSED = ("PASSED t.py::new", "PASSED t.py::old")
 FAILED = ("FAILED t.py::new - no", "PASSED t.py::old")
 
 
-def task(instance_id: str) -> Task:
+def task(instance_id: str, tree: str = "") -> Task:
     return Task(
         instance_id=instance_id,
         benchmark="bench",
         language="python",
         problem_statement="Do it.",
         tree=FolderTree(root=Path(), paths=()),
-        environment=Environment(name="python", image="python", language="python"),
+        environment=Environment(name="python", image="python", language="python", tree=tree),
         editable=("a.py",),
     )
 
@@ -40,13 +41,15 @@ def edit(path: str = "a.py", content: str = "1\n") -> str:
     return diff({path: b"0\n"}, {path: content.encode()})
 
 
-def row(instance_id: str, verdict: Verdict | Outcome, patch: str | None = None, **fields: Any) -> Scored:
+def row(
+    instance_id: str, verdict: Verdict | Outcome, patch: str | None = None, tree: str = "", **fields: Any
+) -> Scored:
     """One whose reference changes `a.py`."""
     shown = Verdict(outcome=verdict, reason="why") if isinstance(verdict, Outcome) else verdict
     text = edit() if patch is None else patch
     submission = Submission(instance_id=instance_id, model_name_or_path="me", patch=text)
     return Scored(
-        submission=submission, task=task(instance_id), verdict=shown, **{"gold_files": ("a.py", "b.py"), **fields}
+        submission=submission, task=task(instance_id, tree), verdict=shown, **{"gold_files": ("a.py", "b.py"), **fields}
     )
 
 
@@ -61,7 +64,7 @@ def graded(
 ) -> Scored:
     """One of a benchmark with official grading, judged as in scoring."""
     execution = Execution(exit_code=exit_code, stdout=stdout, stderr="", seconds=2.0, timed_out=timed_out)
-    return row(instance_id, judge(CHECK, execution), patch, check=CHECK)
+    return row(instance_id, judge(CHECK, execution), patch, tree=TREE, check=CHECK)
 
 
 def record(instance_id: str = "one", *attempts: dict[str, Any], chosen: int = 1, **fields: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from retrial.store import Run
 from retrial.submissions import Submission
 from retrial.types import Outcome, Required
 from tests.conftest import PROJECT
-from tests.rows import CHECK, FAILED, PASSED, edit, graded, output, row, task
+from tests.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
 
 BOTH = (
     "submitted",
@@ -36,7 +36,7 @@ REFUSED = f"{image_trees.REFUSED}error: a.py: patch does not apply\n"
 
 def not_measured(instance_id: str, why: str) -> Scored:
     submission = Submission(instance_id=instance_id, model_name_or_path="me", patch=edit())
-    return unmeasured(task(instance_id), submission, RuntimeError(why))
+    return unmeasured(task(instance_id, TREE), submission, RuntimeError(why))
 
 
 def rows() -> tuple[Scored, ...]:
@@ -47,7 +47,7 @@ def rows() -> tuple[Scored, ...]:
         graded("lost", output("ModuleNotFoundError: no module named x")),
         graded("late", output(*PASSED).partition("PASSED")[0], exit_code=None, timed_out=True),
         graded("refused", REFUSED, exit_code=0),
-        row("nothing", Outcome.PATCH_EMPTY, "", check=CHECK),
+        row("nothing", Outcome.PATCH_EMPTY, "", tree=TREE, check=CHECK),
         not_measured("away", "Cannot connect to the Docker daemon"),
     )
 
@@ -121,7 +121,7 @@ def test_an_instance_that_was_run_has_all_four_files() -> None:
         ("late", {"patch.diff", "test_output.txt", "eval.sh"}),
         ("refused", {"patch.diff"}),
         ("nothing", set()),
-        ("away", set()),
+        ("away", {"patch.diff"}),
     ],
 )
 def test_nothing_is_reported_of_what_did_not_happen(instance_id: str, names: set[str]) -> None:
@@ -137,12 +137,14 @@ def test_an_earlier_verdict_leaves_no_files_behind(tmp_path: Path) -> None:
 
 
 def test_a_patch_with_half_a_character_can_be_read_afterwards() -> None:
-    scored = row("one", Outcome.PATCH_DID_NOT_APPLY, "half \ud800\n", check=CHECK)
+    scored = row("one", Outcome.PATCH_DID_NOT_APPLY, "half \ud800\n", tree=TREE, check=CHECK)
     assert leaderboard.files(scored) == {"patch.diff": b"half ?\n"}
 
 
 def test_bytes_that_are_no_utf8_stay_what_they_are() -> None:
-    scored = row("one", Outcome.PATCH_DID_NOT_APPLY, b"caf\xe9\n".decode("utf-8", "surrogateescape"), check=CHECK)
+    scored = row(
+        "one", Outcome.PATCH_DID_NOT_APPLY, b"caf\xe9\n".decode("utf-8", "surrogateescape"), tree=TREE, check=CHECK
+    )
     assert leaderboard.files(scored) == {"patch.diff": b"caf\xe9\n"}
 
 
@@ -210,3 +212,10 @@ def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
     required = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), eval_type="fail_only")
     (found,) = official.report("a", required, "patch", output("PASSED t.py::old")).values()
     assert found["resolved"] is True
+
+
+def test_a_run_in_which_nothing_was_measured_has_a_report_and_its_patches_too() -> None:
+    scored = not_measured("one", "no such image")
+    report = leaderboard.run_report({"one"}, {"one"}, (scored,))
+    assert report is not None and (report["error_ids"], report["completed_ids"]) == (["one"], [])
+    assert set(leaderboard.files(scored)) == {"patch.diff"}

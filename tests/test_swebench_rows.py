@@ -186,7 +186,7 @@ def test_an_old_row_that_cannot_be_completed_is_refused(tmp_path: Path) -> None:
 def test_an_old_row_of_another_commit_is_refused(tmp_path: Path) -> None:
     root = a_repository(tmp_path / "repository", rows_of({}))
     path = a_jsonl(tmp_path / "rows.jsonl", rows_of({**OLD, "base_commit": "f" * 40}))
-    assert "(ours__tiny-1) has another base_commit than" in complaint(path, complete=lambda: root)
+    assert "(ours__tiny-1) has a base_commit (ffff" in complaint(path, complete=lambda: root)
 
 
 def test_an_old_row_is_not_looked_up_outside_the_tasks(tmp_path: Path) -> None:
