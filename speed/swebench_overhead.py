@@ -94,7 +94,8 @@ def _ours(folder: Path, options: argparse.Namespace) -> tuple[str, list[Path]]:
         sys.executable, PROJECT / "report.py", folder / "preds.jsonl", "-b", folder / "rows.jsonl",
         "--sandbox", "docker", "--fresh", "--test-jobs", str(options.workers),
     ]  # fmt: skip
-    home = {"RETRIAL_HOME": str(folder / "home"), "RETRIAL_CACHE": str(folder / "cache")}
+    # The user's own cache: the sandbox is probed once per boot, not once per run; verdicts in it are not used.
+    home = {"RETRIAL_HOME": str(folder / "home")}
     subprocess.run(command, check=True, cwd=folder, env={**os.environ, **home}, stdout=subprocess.DEVNULL)
     (results,) = folder.glob("home/predictions/*/results.json")
     _say_resolved("retrial", json.loads(results.read_text())["resolved"])

@@ -44,6 +44,11 @@ def test_with_a_network_everything_is_as_the_row_has_it() -> None:
     assert script.startswith(before)
 
 
+def test_markers_are_traced_whatever_the_row_says() -> None:
+    script = EVAL_SCRIPT.replace("#!/bin/bash\nset -uxo pipefail\n", "")
+    assert _eval_script.hidden(script, network=True, lean=True).startswith("#!/bin/bash\nset -uxo pipefail\ncd ")
+
+
 def test_text_of_a_test_patch_is_never_taken_for_a_command() -> None:
     script = EVAL_SCRIPT.replace("EOF_471147114711\n: ", "+pip install -e .\nEOF_471147114711\n: ")
     assert "+pip install -e .\n" in _eval_script.hidden(script, network=False, lean=True)

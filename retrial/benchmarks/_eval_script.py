@@ -21,6 +21,7 @@ _LOCAL = re.compile(r"(\bpip3? install\b)(?=.*\s'?\.(?:['\s\[]|$))")
 _TEST_FILES = re.compile(r"git (?:checkout [0-9a-f]{7,40} |apply )|rm -f ")
 _LOOKING = re.compile(r"git (?:status|show|-c core\.fileMode=false diff)\b")
 
+SHELL, TRACED = "#!/bin/bash", "set -uxo pipefail"
 # A package index that is not there must not be waited for.
 OFFLINE = "export PIP_RETRIES=0 PIP_DEFAULT_TIMEOUT=2 PIP_DISABLE_PIP_VERSION_CHECK=1"
 
@@ -101,7 +102,8 @@ def _end(lines: list[str]) -> int:
 
 
 def _whole(lines: list[str], *, network: bool) -> str:
-    first = [lines[0], *([] if network else [OFFLINE])]
+    # As the official runner has it, whatever the row says: the markers are seen because the shell traces its commands.
+    first = [SHELL, *([] if network else [OFFLINE]), TRACED]
     # What the official grading looks for behind the results; it must not become the script's status.
     last = ["retrial_status=$?", f": '{END}'", f'echo "{STATUS}: $retrial_status"', "exit $retrial_status"]
-    return "\n".join([*first, *lines[1:], *last, ""])
+    return "\n".join([*first, *(line for line in lines if line not in (SHELL, TRACED)), *last, ""])
