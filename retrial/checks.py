@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from retrial import image_trees, patches, prebuilt, registry, required_tests
-from retrial.errors import PatchError
+from retrial.errors import EnvironmentMissing, PatchError
 from retrial.names import encode
 from retrial.patches import Selection
 from retrial.protocols import Language, Reader, Sandbox
@@ -72,7 +72,12 @@ def check_selection(
         found = pool.submit(lint, task, selection.patch) if check.lint else None
         execution = sandbox.run(job)
         errors = (*found.result(), *_compiler_errors(execution)) if found else ()
-    return replace(judge(check, execution), lint=errors, dropped=selection.dropped)
+    verdict = judge(check, execution)
+    if not verdict.outcome.measured:
+        raise EnvironmentMissing(f"{task.instance_id}: {verdict.reason}.")
+    # Of a part of the patch there is no official verdict: the official runner would have taken it whole.
+    official = None if selection.dropped else verdict.official
+    return replace(verdict, lint=errors, dropped=selection.dropped, official=official)
 
 
 def nothing_to_check(selection: Selection) -> Verdict:

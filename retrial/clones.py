@@ -78,5 +78,7 @@ def users_git(*arguments: str, folder: Path, held: Collection[int] = ()) -> Resu
         with_extended_output=True,
         with_exceptions=False,
         pass_fds=held,
+        # Ctrl-C is for us: what has begun may finish.
+        start_new_session=True,
     )
     return Result(status, encode(stdout), encode(stderr))

@@ -5,13 +5,15 @@ What this says, it says in the first lines of the output, so nothing that the pa
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 PATCH = "patch.diff"
 SCRIPT = "eval.sh"
 LEAN = "lean.sh"
-"""As `SCRIPT`, without installing the package again: for patches that change nothing but Python files."""
+"""As `SCRIPT`, without installing the package again: for patches that change nothing that is compiled or copied."""
+LEAN_FILES = (
+    "*.py | *.pyi | *.rst | *.md | *.txt | *.html | *.css | *.js | *.json | *.po | *.mo | *.xml | *.yml | *.yaml"
+)
 
 METHODS = ("git apply", "git apply --3way", "git apply --reject", "patch --batch --forward --fuzz=5 -p1 -i")
 """Those of the official runner, in its order. The first is exact; the last may find another place than was meant."""
@@ -20,48 +22,60 @@ JOB = "RETRIAL_JOB"
 """Names the folder of the job's own files to its script."""
 APPLIED = "== applied: "
 REFUSED = "== not applied: "
+BROKEN = "== broken: "
 STARTED = "== test: "
+NOT_INSTALLED = "== not installed"
+CONFLICT = " (after a conflict)"
+"""Behind the command that applied a patch: the official runner would have had it work on the conflict's marks."""
 
 # Apply the patch, then run the check's own script in the image's tree.
 # One stream, in order: the markers of eval scripts are on stderr, the results between them on stdout.
 RUN = f"""\
 exec 2>&1
 job=$PWD
-cd "$RETRIAL_TREE" || exit 125
+say() {{ printf '%s\\n' "$1$2"; }}
+for tool in bash git; do
+    command -v $tool >/dev/null || {{ say "{BROKEN}" "the image has no $tool"; exit 1; }}
+done
+cd "$RETRIAL_TREE" 2>/dev/null || {{ say "{BROKEN}" "the image has no $RETRIAL_TREE"; exit 1; }}
 git() {{ command git -c safe.directory='*' "$@"; }}
 attempt() {{
-    $1 "$job/{PATCH}" >"$job/apply.log"
+    $1 "$job/{PATCH}" >"$job/apply.log" 2>&1
 }}
 apply() {{
-    attempt "{METHODS[0]}" && echo "{APPLIED}{METHODS[0]}" && return
-    first=$(head -n 1 "$job/apply.log")
+    attempt "{METHODS[0]}" && say "{APPLIED}" "{METHODS[0]}" && return
+    why=$(grep -m 1 '^error: ' "$job/apply.log")
+    conflict=
     for how in {" ".join(f'"{method}"' for method in METHODS[1:])}; do
         # An attempt that failed may have left half of the patch behind, or a conflict.
-        {{ git reset -q --hard && git clean -fd; }} >"$job/reset.log"
-        attempt "$how" && echo "{APPLIED}$how" && return
+        [ -z "$(git ls-files --unmerged)" ] || conflict="{CONFLICT}"
+        {{ git reset -q --hard && git clean -fdq; }} >"$job/reset.log" 2>&1
+        attempt "$how" && say "{APPLIED}" "$how$conflict" && return
     done
-    git apply --check --reverse "$job/{PATCH}" >"$job/reset.log" && echo "{APPLIED}already" && return
-    echo "{REFUSED}$first"
+    git apply --check --reverse "$job/{PATCH}" >"$job/reset.log" 2>&1 && say "{APPLIED}" "already" && return
+    say "{REFUSED}" "${{why:-no command can apply it}}"
     return 1
 }}
 lean() {{
-    for name in $(git apply --numstat "$job/{PATCH}" | cut -f 3); do
+    names=$(git apply --numstat "$job/{PATCH}" 2>/dev/null | cut -f 3) || return 1
+    [ -n "$names" ] || return 1
+    for name in $names; do
         case $name in
             setup.py | */setup.py) return 1 ;;
-            *.py) ;;
+            {LEAN_FILES}) ;;
             *) return 1 ;;
         esac
     done
 }}
 script={LEAN}
 if [ -s "$job/{PATCH}" ]; then
-    apply 2>>"$job/apply.log" || exit 0
-    lean 2>"$job/lean.log" || script={SCRIPT}
+    apply || exit 1
+    lean || script={SCRIPT}
 else
-    echo "{APPLIED}"
+    say "{APPLIED}" ""
 fi
 export {JOB}="$job"
-echo "{STARTED}$script"
+say "{STARTED}" "$script"
 exec bash "$job/$script"
 """
 
@@ -74,6 +88,8 @@ class Transcript:
     """The command that did it."""
     refused: str = ""
     """Why the patch did not apply."""
+    broken: str = ""
+    """What the image lacks."""
     started: str = ""
     """Which script was run; empty when it never came to that."""
     log: str = ""
@@ -81,13 +97,16 @@ class Transcript:
 
 
 def read(output: str) -> Transcript:
-    head, mark, log = output.partition(STARTED)
-    first, newline, log = log.partition("\n")
-    if mark and newline:
-        return Transcript(applied=_after(APPLIED, head), started=first, log=log)
-    return Transcript(applied=_after(APPLIED, output), refused=_after(REFUSED, output))
-
-
-def _after(mark: str, text: str) -> str:
-    found = re.search(f"^{re.escape(mark)}(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    """Only the first lines are ours: whatever comes later, the patch may have printed."""
+    first, _, rest = output.partition("\n")
+    if first.startswith(REFUSED):
+        return Transcript(refused=first.removeprefix(REFUSED))
+    if first.startswith(BROKEN):
+        return Transcript(broken=first.removeprefix(BROKEN))
+    if not first.startswith(APPLIED):
+        return Transcript()
+    second, newline, log = rest.partition("\n")
+    applied = first.removeprefix(APPLIED)
+    if not newline or not second.startswith(STARTED):
+        return Transcript(applied=applied)
+    return Transcript(applied=applied, started=second.removeprefix(STARTED), log=log)

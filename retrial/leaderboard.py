@@ -19,15 +19,15 @@ def files(row: Scored) -> dict[str, bytes]:
     """File name → content; none where the benchmark has no official grading, or no patch was tried."""
     if not _official(row) or row.verdict.outcome is Outcome.PATCH_EMPTY:
         return {}
-    patch, seen = row.submission.patch, _seen(row)
+    patch, seen = row.counted or row.submission.patch, _seen(row)
     found = {"patch.diff": _bytes(patch)}
     if row.check is None or row.check.required is None:
         return found
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
-    if _completed(row):
-        found["report.json"] = to_json(official.report(row.task.instance_id, row.check.required, patch, seen.log))
+    if _completed(row) and (report := official.report(row.task.instance_id, row.check.required, patch, seen.log)):
+        found["report.json"] = to_json(report)
     return found
 
 
@@ -42,7 +42,7 @@ def run_report(
         return None
     empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
     completed = _ids(row for row in scored if _completed(row))
-    resolved = _ids(row for row in scored if _completed(row) and row.verdict.official)
+    resolved = _ids(row for row in scored if _completed(row) and _resolved(row))
     failures = {row.task.instance_id: _failure(row) for row in scored if row.task.instance_id not in resolved | empty}
     ids = {
         "completed": completed,
@@ -68,6 +68,10 @@ def run_report(
 def _official(row: Scored) -> bool:
     """Whatever came of it: a task that was not measured belongs to a benchmark too."""
     return bool(row.task.environment.tree)
+
+
+def _resolved(row: Scored) -> bool:
+    return row.verdict.resolved if row.verdict.official is None else row.verdict.official
 
 
 def _bytes(patch: str) -> bytes:

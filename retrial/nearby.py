@@ -24,7 +24,7 @@ _Signal: TypeAlias = Mapping[tuple[str, str], float]
 
 LIMIT = 5
 """Few, for they are run after each turn."""
-_WORTH = 0.4
+_WORTH = 0.3
 """What a test must score, against the best, to be worth its seconds."""
 _MENTIONS = 1.5
 """What the mentions weigh; the likeness of paths weighs 1."""
@@ -84,7 +84,9 @@ def choose(edited: Collection[str], files: Mapping[str, bytes], limit: int = LIM
 
     def score(test: str) -> float:
         # Not the plain sum: what belongs to one file comes before what has a little to do with many.
-        return math.hypot(*(likeness[source, test] + _MENTIONS * mentions[source, test] for source in sources))
+        # And of two that are as near, the larger tests more.
+        near = math.hypot(*(likeness[source, test] + _MENTIONS * mentions[source, test] for source in sources))
+        return near * math.log(len(files[test]))
 
     scores = {test: score(test) for test in tests}
     best = sorted((test for test in tests if scores[test] > 0), key=lambda test: (-scores[test], test))[:limit]
@@ -162,14 +164,20 @@ def _bag(path: str) -> Mapping[str, float]:
     for part in reversed(PurePosixPath(path).with_suffix("").parts):
         words = [word for word in _words(part) if word not in _SAYS_NOTHING]
         for word in words:
-            # Tests of `field.py` may lie in `fields/`.
-            bag.setdefault(word if len(word) < 4 else word.removesuffix("s"), weight)
+            bag.setdefault(_singular(word), weight)
         weight *= _FOLDER if words else 1.0
     return bag
 
 
 def _words(name: str) -> list[str]:
     return [piece.lower() for piece in _PIECE.findall(name)]
+
+
+def _singular(word: str) -> str:
+    """Roughly: tests of `query.py` may lie in `queries/`."""
+    if len(word) < 4:
+        return word
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def _defined(source: str, files: Mapping[str, bytes]) -> set[bytes]:

@@ -24,6 +24,8 @@ from retrial.types import Required, Status
 VERSION = "5.0.2"
 INSTALL = "pip install --no-deps -r requirements-nodeps.txt"
 HARNESS = "swebench.harness"
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
+"""What parsers raise of a log that they cannot read."""
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 STATUS = ">>>>> Test Exit Code"
 """In a log, with the test command's exit status behind it: read to tell printed results from those of a run."""
@@ -53,8 +55,12 @@ def grade(required: Required, log: str) -> Grade:
     """Raises: UsageError when the package is not there."""
     grading = _module("grading")
     spec = _spec(required)
-    with _file(log) as path:
-        found, readable = grading.get_logs_eval(spec, path)
+    try:
+        with _file(log) as path:
+            found, readable = grading.get_logs_eval(spec, path)
+    except UNREADABLE:
+        # A line that its parser did not think of, which a patch may well have printed.
+        return Grade(resolved=False, found=False, tests={})
     wanted = {"FAIL_TO_PASS": spec.FAIL_TO_PASS, "PASS_TO_PASS": spec.PASS_TO_PASS}
     kind = _module("constants").EvalType(required.eval_type)
     report = grading.get_eval_tests_report(found, wanted, eval_type=kind)
@@ -66,11 +72,14 @@ def grade(required: Required, log: str) -> Grade:
     )
 
 
-def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any]:
-    """The content of the official report.json of one instance that was run."""
+def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any] | None:
+    """The content of the official report.json of one instance that was run; None where its parser gives up."""
     prediction = {"instance_id": instance_id, "model_patch": patch}
-    with _file(log) as path:
-        return dict(_module("grading").get_eval_report(_spec(required, instance_id), prediction, path, True))
+    try:
+        with _file(log) as path:
+            return dict(_module("grading").get_eval_report(_spec(required), prediction, path, True))
+    except UNREADABLE:
+        return None
 
 
 def failure(log: str) -> tuple[str, bool]:
@@ -96,14 +105,14 @@ def parsers() -> Mapping[str, str]:
     return {name: str(parser.__module__).rpartition(".")[2] for name, parser in registry.items()}
 
 
-def _spec(required: Required, instance_id: str = "") -> Any:
+def _spec(required: Required) -> Any:
     make = importlib.import_module("swebench.types").TestSpec
     return make(
-        instance_id=instance_id,
+        instance_id=required.instance_id,
         image="",
         eval_script_list=[],
-        repo="",
-        version="",
+        repo=required.repo,
+        version=required.version,
         FAIL_TO_PASS=list(required.fail_to_pass),
         PASS_TO_PASS=list(required.pass_to_pass),
         log_parser=required.parser,

@@ -29,6 +29,9 @@ __all__ = [
 __all__ += ["touched", "reduced", "matches", "patched", "apply", "diff"]
 
 
+CHOPPED = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     patch: str
@@ -63,13 +66,26 @@ def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
 def select_anywhere(patch: str, reserved: Collection[str], also: Collection[str]) -> Selection:
     """As `select`, for a task that is a whole repository: all but `reserved` files count, and those in `also`.
 
-    Raises: PatchError, also when git cannot read the patch as it was written: no other runner could apply it.
+    Raises: PatchError, also when git cannot read the patch as it was written: then no other runner could apply it.
     """
     found = select(patch, lambda change: all(path in also or not matches(path, reserved) for path in change.paths))
     if patch.strip():
-        with scratch.folder() as folder:
-            _git_apply("--numstat", "-z", changes=parse(patch), cwd=Path(folder), text=patch)
+        _check_readable(patch)
     return found
+
+
+def _check_readable(patch: str) -> None:
+    """Blank lines at the end may be missing, which are context: `patch` does without as many."""
+    changes, problems = parse(patch), list[PatchError]()
+    with scratch.folder() as folder:
+        for missing in range(CHOPPED + 1):
+            try:
+                _git_apply("--numstat", "-z", changes=changes, cwd=Path(folder), text=patch + "\n" * missing)
+            except PatchError as error:
+                problems.append(error)
+            else:
+                return
+    raise problems[0]
 
 
 def touched(patch: str) -> list[str]:

@@ -48,8 +48,10 @@ def main(argv: Sequence[str]) -> int:
     open_tasks = _close(plan, todo, ready)
     todo = [task for task in todo if task.instance_id not in open_tasks]
     bounded = Bounded(sandbox, config.sandboxes_at_once(options.test_jobs))
-    open_tasks |= _run_all(plan, ladder, executor, bounded, todo)
-    _add_environments(plan, bounded, ready)
+    try:
+        open_tasks |= _run_all(plan, ladder, executor, bounded, todo)
+    finally:
+        _add_environments(plan, bounded, ready)
     return _end(plan, open_tasks)
 
 

@@ -31,9 +31,16 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
         stderr=execution.stderr,
         telling="" if outcome is Outcome.RESOLVED else _telling(reason, seen.log),
         applied=seen.applied,
-        # A run that came to no end has no official verdict but "not resolved".
-        official=bool(graded and graded.resolved and not execution.timed_out),
+        official=_official(execution, seen, graded),
     )
+
+
+def _official(execution: Execution, seen: image_trees.Transcript, graded: official.Grade | None) -> bool | None:
+    """None where the official runner would have run something else than we did."""
+    if seen.applied.endswith(image_trees.CONFLICT):
+        return None
+    # A run that came to no end has no official verdict but "not resolved".
+    return bool(graded and graded.resolved and not execution.timed_out)
 
 
 def _outcome(
@@ -45,6 +52,10 @@ def _outcome(
 ) -> tuple[Outcome, str]:
     if seen.refused:
         return Outcome.PATCH_DID_NOT_APPLY, f"the patch does not apply: {seen.refused.removeprefix('error: ')}"
+    if seen.broken:
+        return Outcome.INSTALL_FAILED, seen.broken
+    if image_trees.NOT_INSTALLED in seen.log.partition(official.START)[0].splitlines():
+        return Outcome.INSTALL_FAILED, "the changed package could not be installed without a network: use --network"
     if execution.timed_out:
         return Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s"
     if execution.oom:
@@ -102,11 +113,9 @@ def _meant(test: str, tests: Mapping[str, Status]) -> list[str]:
 
 
 def _telling(reason: str, log: str) -> str:
-    """What went wrong: which tests, and the end of what they printed, without those that passed and shells' traces."""
-    printed = log.partition(official.START)[2].partition(official.END)[0].splitlines()
-    lines = [
-        line
-        for line in printed
-        if not line.startswith(("PASSED ", "+ ", "'")) and not line.endswith((" ok", " PASSED"))
-    ]
+    """What went wrong: which tests, and the end of what they printed, without those that passed."""
+    # The first two lines are the rest of the marker's and the shell's trace of the command.
+    printed = log.partition(official.START)[2].partition(official.END)[0].splitlines()[2:]
+    passed = [line.startswith("PASSED ") or line.endswith((" ok", " PASSED")) for line in printed]
+    lines = [line for line, good in zip(printed, passed, strict=True) if not good]
     return "\n".join([reason, *lines[-TOLD:]])

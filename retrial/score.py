@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from retrial import cache, patches
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
+from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, recorded, reference, stub_void
 from retrial.submissions import Submission
@@ -25,6 +26,8 @@ class Scored:
     cached: bool = False
     check: Check | None = None
     """The acceptance tests; None when it never came to them."""
+    counted: str = ""
+    """The part of the patch that was scored."""
     gold_files: tuple[str, ...] = ()
     """What the reference changes."""
 
@@ -48,7 +51,8 @@ class Scorer:
         answer = replace(answer, check=replace(answer.check, timeout=self.timeout or answer.check.timeout))
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = self._reference(task, answer)
-        verdict, cached = self._verdict(task, submission, answer, known)
+        selection = select(task, submission.patch, patches.touched(answer.patch))
+        verdict, cached = self._verdict(task, selection, answer, known)
         return Scored(
             submission=submission,
             task=task,
@@ -57,6 +61,7 @@ class Scorer:
             void=self._void(task, answer, known),
             cached=cached,
             check=answer.check,
+            counted="" if isinstance(selection, Verdict) else selection.patch,
             gold_files=tuple(patches.touched(answer.patch)),
         )
 
@@ -71,9 +76,8 @@ class Scorer:
         return known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
 
     def _verdict(
-        self, task: Task, submission: Submission, answer: Answer, known: Reference | None
+        self, task: Task, selection: Selection | Verdict, answer: Answer, known: Reference | None
     ) -> tuple[Verdict, bool]:
-        selection = select(task, submission.patch, patches.touched(answer.patch))
         if isinstance(selection, Verdict):
             return selection, False
         if not selection.patch and not self.untouched:
@@ -86,10 +90,13 @@ class Scorer:
         found = None if self.fresh else self.verdicts.get(name)
         if found is None:
             verdict = check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
-            self.verdicts.put(name, verdict)
+            if not (known is None and selection.patch == answer.patch and verdict.outcome is Outcome.TIMED_OUT):
+                # A reference that ran out of time may have been load.
+                self.verdicts.put(name, verdict)
             return verdict, False
         # Another patch may have dropped other paths on its way to being the same patch.
-        return replace(found, dropped=selection.dropped), True
+        official = None if selection.dropped else found.official
+        return replace(found, dropped=selection.dropped, official=official), True
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
 from retrial.chat import Budget, MeteredChat, Sampling
-from retrial.errors import BudgetSpent, NotMeasured, OutOfTime, PatchError
+from retrial.errors import BudgetSpent, EnvironmentMissing, NotMeasured, OutOfTime, PatchError, TreeError
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
@@ -95,7 +95,8 @@ def _attempt(task: Task, agent: Agent, chat: MeteredChat, check: VisibleCheck, b
             attempt = _go(task, agent, chat, workspace, check, blank)
     except NotMeasured as error:
         attempt = replace(blank, error=str(error) or type(error).__name__)
-        fatal = isinstance(error, BudgetSpent)
+        # What the next attempt would meet too.
+        fatal = isinstance(error, BudgetSpent | TreeError | EnvironmentMissing)
     else:
         fatal = False
     return replace(attempt, usage=chat.usage, seconds=time.monotonic() - started), fatal

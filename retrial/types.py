@@ -70,7 +70,7 @@ class Environment:
     tree: str = ""
     """Where the image itself holds the task's files. Such a job starts there, as root, with a writable layer."""
     recipe: str = ""
-    """Folder with a Dockerfile to build the image from, where no registry has it."""
+    """Text of a Dockerfile to build the image from, where no registry has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +171,10 @@ class Required:
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     eval_type: str = "pass_and_fail"
+    instance_id: str = ""
+    repo: str = ""
+    version: str = ""
+    """The last three are what some parsers go by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

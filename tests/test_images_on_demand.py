@@ -21,6 +21,7 @@ from retrial.protocols import Context
 from retrial.sandboxes import Bounded, _pulls, _shelf, bwrap, choose, make_ready
 from retrial.sandboxes.docker import Docker
 from retrial.types import Environment, Job
+from tests import image_task
 from tests.conftest import PYTHON, require
 from tests.engines import Registry, engine, remove, small_image, tree
 
@@ -159,15 +160,8 @@ def test_a_registrys_own_pause_is_understood(said: str, seconds: float | None) -
 # By their recipe
 
 
-def recipe(folder: Path, text: str) -> str:
-    (folder / "Dockerfile").write_text(text)
-    (folder / "content").write_text("made")
-    return str(folder)
-
-
 def test_an_image_that_no_registry_has_is_built_by_its_recipe(shop: Shop, tmp_path: Path) -> None:
-    where = recipe(tmp_path, "FROM scratch\nCOPY content /tree/content\n")
-    made = tree(f"{shop.registry.host}/retrial/made:1", where)
+    made = tree(f"{shop.registry.host}/retrial/made:1", f"FROM {image_task.image()}\nRUN mkdir /tree\n")
     Docker().prepare(made, shop.say)
     assert shop.here() == {"made"}
     assert any("building it from" in line for line in shop.said)
@@ -175,13 +169,13 @@ def test_an_image_that_no_registry_has_is_built_by_its_recipe(shop: Shop, tmp_pa
 
 
 def test_a_recipe_that_fails_says_both_reasons(shop: Shop, tmp_path: Path) -> None:
-    made = tree(f"{shop.registry.host}/retrial/made:1", recipe(tmp_path, "FROM scratch\nCOPY absent /tree\n"))
+    made = tree(f"{shop.registry.host}/retrial/made:1", "FROM scratch\nCOPY absent /tree\n")
     with pytest.raises(EnvironmentMissing, match=r"could not be had: manifest .*; and .*could not be built: .*absent"):
         Docker().prepare(made, shop.say)
 
 
 def test_heredocs_without_buildx_are_named(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = recipe(tmp_path, "FROM scratch\nRUN <<EOF_1\ntrue\nEOF_1\n")
+    where = "FROM scratch\nRUN <<EOF_1\ntrue\nEOF_1\n"
     monkeypatch.setenv("PATH", str(tmp_path))
     _pulls._has_buildx.cache_clear()
     try:
@@ -193,7 +187,7 @@ def test_heredocs_without_buildx_are_named(shop: Shop, tmp_path: Path, monkeypat
 
 def test_heredocs_are_built_with_buildx(shop: Shop, tmp_path: Path) -> None:
     require("buildx", "" if _pulls._has_buildx() else "the docker command has no plugin buildx")
-    where = recipe(tmp_path, "FROM scratch\nCOPY <<EOF_1 /tree/content\nmade\nEOF_1\n")
+    where = "FROM scratch\nCOPY <<EOF_1 /tree/content\nmade\nEOF_1\n"
     Docker().prepare(tree(f"{shop.registry.host}/retrial/made:1", where), shop.say)
     assert shop.here() == {"made"}
 

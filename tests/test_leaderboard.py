@@ -210,8 +210,8 @@ def test_the_official_runner_makes_the_same_report_of_the_files_we_leave(tmp_pat
 
 def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
     required = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), eval_type="fail_only")
-    (found,) = official.report("a", required, "patch", output("PASSED t.py::old")).values()
-    assert found["resolved"] is True
+    report = official.report("a", required, "patch", output("PASSED t.py::old"))
+    assert report is not None and report["a"]["resolved"] is True
 
 
 def test_a_run_in_which_nothing_was_measured_has_a_report_and_its_patches_too() -> None:

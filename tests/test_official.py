@@ -48,9 +48,29 @@ def test_a_log_without_its_end_is_not_read() -> None:
 
 
 def test_the_report_of_an_instance_has_the_official_fields() -> None:
-    (found,) = official.report("a__b-1", REQUIRED, "a patch", log("PASSED t.py::new", "PASSED t.py::old")).values()
+    report = official.report("a__b-1", REQUIRED, "a patch", log("PASSED t.py::new", "PASSED t.py::old"))
+    assert report is not None
+    found = report["a__b-1"]
     assert found["resolved"] is True and found["patch_successfully_applied"] is True
     assert found["tests_status"]["FAIL_TO_PASS"] == {"success": ["t.py::new"], "failure": []}
+
+
+def test_a_line_that_a_parser_did_not_think_of_is_a_log_that_cannot_be_read() -> None:
+    required = Required(parser="parse_log_django", fail_to_pass=("test_a (tests.T)",))
+    text = log("test_a (tests.T) ... ok", "ERROR:")
+    assert not official.grade(required, text).found
+    assert official.report("a__b-1", required, "a patch", text) is None
+
+
+def test_parsers_that_go_by_the_instance_are_told_which_it_is() -> None:
+    required = Required(
+        parser="parse_log_jekyll",
+        instance_id="jekyll__jekyll-9141",
+        repo="jekyll/jekyll",
+        version="9141",
+        fail_to_pass=("one",),
+    )
+    assert official.grade(required, log("nothing")).tests == {}
 
 
 def test_a_broken_environment_is_told_from_a_wrong_patch() -> None:

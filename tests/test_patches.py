@@ -257,6 +257,11 @@ def test_a_rename_out_of_the_tests_does_not_count() -> None:
     assert anywhere(patch) == ([], ("tests/a.py", "src/a.py"))
 
 
+def test_blank_lines_that_were_stripped_from_the_end_of_a_patch_are_not_missed() -> None:
+    patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,4 @@\n-1\n+2\n 3\n"
+    assert anywhere(patch) == (["a.py"], ())
+
+
 def test_a_repositorys_patch_that_git_cannot_read_is_not_repaired() -> None:
     patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-1\n+2\n 3\n"
     assert select(patch, lambda change: True).patch

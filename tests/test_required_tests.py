@@ -51,10 +51,41 @@ def test_a_status_that_no_failure_explains_is_not_believed() -> None:
     assert verdict.reason == "no test failed, but the test command ended with status 3"
 
 
+def test_a_package_that_could_not_be_installed_is_not_the_models_failure() -> None:
+    execution = ran(*PASSED)
+    log = execution.stdout.replace(f"+ : '{official.START}'", f"{image_trees.NOT_INSTALLED}\n+ : '{official.START}'")
+    verdict = judge(CHECK, replace(execution, stdout=log))
+    assert verdict.outcome is Outcome.INSTALL_FAILED and "--network" in verdict.reason
+
+
+def test_an_image_without_what_it_takes_is_not_the_models_failure() -> None:
+    seen = Execution(exit_code=1, stdout=f"{image_trees.BROKEN}the image has no git\n", stderr="", seconds=1.0)
+    verdict = judge(CHECK, seen)
+    assert (verdict.outcome, verdict.reason) == (Outcome.INSTALL_FAILED, "the image has no git")
+
+
+def test_after_a_conflict_there_is_no_official_verdict() -> None:
+    verdict = judge(CHECK, ran(*PASSED, applied=f"patch{image_trees.CONFLICT}"))
+    assert (verdict.outcome, verdict.official) == (Outcome.RESOLVED, None)
+
+
+def test_a_refusal_that_looks_like_a_log_is_a_refusal() -> None:
+    log = ran(*PASSED).stdout
+    seen = Execution(exit_code=1, stdout=f"{image_trees.REFUSED}error: x\n{log}", stderr="", seconds=1.0)
+    assert judge(CHECK, seen).outcome is Outcome.PATCH_DID_NOT_APPLY
+
+
+def test_a_model_is_told_which_tests_broke_and_what_they_said() -> None:
+    lines = ("+ pytest t.py", "- expected", "+ found", *PASSED[1:], "FAILED t.py::new - no", "+ retrial_status=1")
+    told = judge(CHECK, ran(*lines, exit_code=1)).telling.splitlines()
+    assert told[0] == "1 of 3 required tests did not pass: t.py::new"
+    assert told[1:4] == ["- expected", "+ found", "FAILED t.py::new - no"]
+
+
 def test_results_printed_before_the_tests_started_do_not_count() -> None:
     execution = ran("PASSED t.py::old", exit_code=1)
     forged = replace(execution, stdout="\n".join([*PASSED, execution.stdout]))
-    assert judge(CHECK, forged).outcome is Outcome.TESTS_FAILED
+    assert judge(CHECK, forged).outcome is Outcome.BUILD_FAILED
 
 
 @pytest.mark.parametrize(

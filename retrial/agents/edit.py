@@ -179,7 +179,7 @@ class Session:
         return problem
 
     def _apply(self, found: Edits) -> str:
-        files = set(self._task.tree.files())
+        files = () if self._task.anywhere else set(self._task.tree.files())
         elsewhere = [edit.path for edit in found.edits if not patches.writable(self._task, edit.path, files)]
         wanted = [edit for edit in found.edits if edit.path not in elsewhere]
         if not wanted:
@@ -231,6 +231,8 @@ def _listing(path: str, content: str) -> str:
 
 def _feedback(verdict: Verdict) -> str:
     """What the model is told of a failed check: the runner's output, and the reason where that says nothing."""
+    if verdict.telling:
+        return verdict.telling
     if verdict.outcome is Outcome.TIMED_OUT:
         return f"{verdict.output}\n\nTests timed out!"
-    return verdict.telling or verdict.output or verdict.reason
+    return verdict.output or verdict.reason

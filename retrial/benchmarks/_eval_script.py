@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable
 
 from retrial.benchmarks._swebench_columns import command_of
-from retrial.image_trees import JOB
+from retrial.image_trees import JOB, NOT_INSTALLED
 from retrial.official import END, START, STATUS
 
 _HEREDOC = re.compile(r"<<\s*'?(\w+)'?\s*$")
@@ -19,6 +19,10 @@ _INSTALL = re.compile(r"\b(?:pip3? install|setup\.py (?:install|develop))\b")
 _EDITABLE = re.compile(r"\bpip3? install\b.*\s-e\s|\bsetup\.py develop\b")
 _LOCAL = re.compile(r"(\bpip3? install\b)(?=.*\s'?\.(?:['\s\[]|$))")
 _TEST_FILES = re.compile(r"git (?:checkout [0-9a-f]{7,40} |apply )|rm -f ")
+_CHOOSING = re.compile(r"[|;&<>]|-[nktfg]$|--?(?:filter|grep|tests?|name|run|match|only)\b|-Dtest\b")
+"""Words of a command that may choose tests by other means than files, or say more than one command."""
+WITHOUT_NETWORK = r"\1 --no-build-isolation --no-deps"
+TESTS = "{tests}"
 _LOOKING = re.compile(r"git (?:status|show|-c core\.fileMode=false diff)\b")
 
 SHELL, TRACED = "#!/bin/bash", "set -uxo pipefail"
@@ -43,15 +47,19 @@ def visible(script: str, arguments: Iterable[str], test_files: Collection[str], 
     start = _start(lines)
     tests = " ".join(shlex.quote(argument) for argument in arguments)
     before = [line for line in lines[:start] if line]
-    return _whole([*before, lines[start], f"{bare_command(script, test_files)} {tests}".rstrip()], network=network)
+    command = bare_command(script, test_files).replace(TESTS, tests).rstrip()
+    return _whole([*before, lines[start], command], network=network)
 
 
 def bare_command(script: str, test_files: Collection[str]) -> str:
-    """The test command without the tests it names; empty when they cannot be told from the rest."""
+    """The test command with `{tests}` in place of the tests it names; empty where they cannot be told from the rest."""
     named = {*test_files, *map(dotted, test_files)}
     words = command_of(script).split(" ")
+    places = [place for place, word in enumerate(words) if word in named]
     kept = [word for word in words if word not in named]
-    return " ".join(kept).rstrip() if len(kept) < len(words) else ""
+    if not places or any("\n" in word or _CHOOSING.match(word) for word in kept):
+        return ""
+    return " ".join([*words[: places[0]], TESTS, *(word for word in words[places[0] :] if word not in named)])
 
 
 def named_as(script: str, test_files: Collection[str]) -> Callable[[str], str]:
@@ -70,7 +78,7 @@ def _prepared(line: str, *, network: bool, lean: bool) -> str:
     if lean and _EDITABLE.search(line):
         # What is installed points at the tree: changed Python files are seen without doing it again.
         return ""
-    return _LOCAL.sub(r"\1 --no-build-isolation --no-deps", line)
+    return f"{_LOCAL.sub(WITHOUT_NETWORK, line)} || printf '%s\\n' '{NOT_INSTALLED}'"
 
 
 def _without_tests(line: str) -> str:

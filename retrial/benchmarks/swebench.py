@@ -7,6 +7,7 @@ another split than `test`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -51,8 +52,8 @@ RESERVED = (
     "*_test.go", "src/test/*", "*/src/test/*", "__tests__/*", "*/__tests__/*", "*.test.*", "*.spec.*",
     "spec/*", "*/spec/*", "*_spec.rb",
     # What decides which tests are run, and how.
-    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "noxfile.py", ".coveragerc",
-    "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py", "*.pth",
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    "noxfile.py", ".coveragerc", "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py", "*.pth",
     "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
 )  # fmt: skip
 """Dropped from a patch unless the reference changes the same file."""
@@ -106,7 +107,7 @@ class SweBench:
             for name, lean in _SCRIPTS.items()
         }
         seconds = SECONDS if self._visible_tests == "all" else VISIBLE_SECONDS
-        return self._check(scripts, Required(parser=row.log_parser), seconds, lint=True)
+        return self._check(scripts, _required(row), seconds, lint=True)
 
     def answer(self, instance_id: str) -> Answer:
         row = self._rows[instance_id]
@@ -117,8 +118,8 @@ class SweBench:
             )
             for name, lean in _SCRIPTS.items()
         }
-        required = Required(
-            parser=row.log_parser,
+        required = replace(
+            _required(row),
             fail_to_pass=secrets.fail_to_pass,
             pass_to_pass=secrets.pass_to_pass,
             eval_type=row.eval_type,
@@ -171,12 +172,22 @@ class SweBench:
             language=languages[row.log_parser],
             problem_statement=row.problem_statement,
             tree=_tree(row),
-            environment=Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=row.recipe),
+            environment=_environment(row),
             editable=(),
             anywhere=True,
             reserved=RESERVED,
             aliases=(row.instance_id.partition("__")[2],),
         )
+
+
+def _required(row: Row) -> Required:
+    return Required(parser=row.log_parser, instance_id=row.instance_id, repo=row.repo, version=row.version)
+
+
+def _environment(row: Row) -> Environment:
+    # The recipe's text, not its place: the reference lies beside it.
+    recipe = Path(row.recipe, "Dockerfile").read_text(encoding="utf-8", errors="replace") if row.recipe else ""
+    return Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=recipe)
 
 
 def _tree(row: Row) -> RepositoryTree:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
+import io
 import re
 import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
@@ -106,19 +106,18 @@ def _retry_after(error: DockerException) -> float | None:
 
 def _build(client: APIClient, environment: Environment, say: Callable[[str], None], why: str) -> None:
     """By the task's own Dockerfile, where it has one; `why` says why it was not pulled."""
-    recipe = Path(environment.recipe or "/nowhere") / "Dockerfile"
-    if not recipe.is_file():
+    if not environment.recipe:
         raise EnvironmentMissing(why)
-    say(f"{why}; building it from {recipe} …")
+    say(f"{why}; building it from the task's own Dockerfile …")
     try:
         if _has_buildx():
-            _build_by_cli(environment, recipe.parent)
-        elif HEREDOC.search(recipe.read_text(encoding="utf-8", errors="replace")):
+            _build_by_cli(environment)
+        elif HEREDOC.search(environment.recipe):
             raise DockerException("it has heredocs, for which the docker command needs its plugin buildx")
         else:
-            _images.follow(_build_by_api(client, environment, recipe.parent))
+            _images.follow(_build_by_api(client, environment))
     except _images.FAILURES as error:
-        raise EnvironmentMissing(f"{why}; and {recipe} could not be built: {_images.words(error)}") from error
+        raise EnvironmentMissing(f"{why}; and its Dockerfile could not be built: {_images.words(error)}") from error
 
 
 @functools.cache
@@ -128,12 +127,12 @@ def _has_buildx() -> bool:
     return subprocess.run(["docker", "buildx", "version"], capture_output=True).returncode == 0
 
 
-def _build_by_cli(environment: Environment, folder: Path) -> None:
+def _build_by_cli(environment: Environment) -> None:
     command = ["docker", "buildx", "build", "--load", "--progress", "plain", "--network", "host"]
     try:
         done = subprocess.run(
-            [*command, "--tag", environment.image, str(folder)],
-            stdin=subprocess.DEVNULL,
+            [*command, "--tag", environment.image, "-"],
+            input=environment.recipe.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=BUILD_SECONDS,
@@ -145,8 +144,9 @@ def _build_by_cli(environment: Environment, folder: Path) -> None:
         raise DockerException(" / ".join(lines[-_images.LAST_LINES :]))
 
 
-def _build_by_api(client: APIClient, environment: Environment, folder: Path) -> Iterable[Mapping[str, Any]]:
+def _build_by_api(client: APIClient, environment: Environment) -> Iterable[Mapping[str, Any]]:
+    recipe = io.BytesIO(environment.recipe.encode())
     built: Iterable[Mapping[str, Any]] = client.build(
-        path=str(folder), tag=environment.image, network_mode="host", rm=True, forcerm=True, decode=True
+        fileobj=recipe, tag=environment.image, network_mode="host", rm=True, forcerm=True, decode=True
     )
     return built

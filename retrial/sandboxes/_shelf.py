@@ -98,7 +98,11 @@ class Shelf:
                 if taken <= self._quota:
                     return
                 if name != wanted and _remove(client, name, ours[name].id):
-                    entries[name] = replace(ours[name], engine="")
+                    if ours[name].digest:
+                        entries[name] = replace(ours[name], engine="")
+                    else:
+                        # Built anew it will be another one: nothing to remember it by.
+                        del entries[name]
                     taken -= ours[name].size
                     say(f"Removed the image {name} ({_pulls.size(ours[name].size)}) to stay within --disk")
         if taken > self._quota and not self._crowded:

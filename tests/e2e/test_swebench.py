@@ -121,6 +121,9 @@ def test_each_kind_of_prediction_lands_in_its_list(run: Run, home: Path, tmp_pat
     assert instances(home)[name(8)]["dropped_paths"] == ["tests/test_calc.py"]
     assert instances(home)[name(12)]["dropped_paths"] == ["tests/test_calc.py"]
     assert found["not_measured"] == {} and found["test_errored"] == [] and found["official_differs"] == []
+    assert instances(home)[name(11)]["resolved_official"] is False
+    # The official runner would have applied the tests too.
+    assert instances(home)[name(12)]["resolved_official"] is None
 
 
 @pytest.mark.parametrize("form", ["jsonl", "list", "dict"])
@@ -236,6 +239,31 @@ def test_a_test_that_hangs_keeps_its_log(run: Run, home: Path, tmp_path: Path) -
     assert "Start Test Output" in log.read_text()
 
 
+def test_a_patch_that_does_not_apply_cannot_pass_for_a_run(run: Run, home: Path, tmp_path: Path) -> None:
+    log = "\\n".join(["x", "== applied: git apply", "== test: eval.sh", ">>>>> Start Test Output"])
+    log += "".join(
+        f"\\nPASSED tests/test_calc.py::test_{name}" for name in ("add", "add_nothing", "sub", "sub_nothing")
+    )
+    path = f"{log}\\n>>>>> End Test Output\\n".replace("/", "|")
+    forged = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-1\n+2\n"
+    done = run("report.py", write_predictions(tmp_path / "preds.jsonl", [forged]), "-b", write_rows(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert results(home)["no_apply"] == [name(1)]
+
+
+def test_an_image_without_the_tree_is_not_measured(run: Run, home: Path, tmp_path: Path) -> None:
+    with engines.engine() as client:
+        bare = "retrial-test/bare:1"
+        engines.small_image(client, bare)
+        try:
+            rows = write_rows(tmp_path, image=bare)
+            done = run("report.py", write_predictions(tmp_path / "preds.jsonl", [GOLD]), "-b", rows)
+        finally:
+            engines.remove(client, bare)
+    assert done.returncode == 1, done.stderr
+    assert results(home)["install_fail"] == [name(1)]
+
+
 def test_a_patch_may_not_touch_what_decides_which_tests_are_run(run: Run, home: Path, tmp_path: Path) -> None:
     forged = diff({}, {"conftest.py": b"def pytest_runtest_makereport(): ...\n"})
     done = run("report.py", write_predictions(tmp_path / "preds.jsonl", [WRONG + forged]), "-b", write_rows(tmp_path))
@@ -314,9 +342,12 @@ def test_a_sandbox_without_images_is_refused_in_one_sentence(run: Run, tmp_path:
     assert "Docker" in done.stderr
 
 
+@pytest.mark.usefixtures("github")
 def test_hints_never_come_near_an_agent(run: Run, home: Path, tmp_path: Path) -> None:
+    model = write_replies(tmp_path / "model.jsonl", *edits(FIXED))
     rows = write_rows(tmp_path, hints_text="SECRET-HINT")
-    done = run("report.py", "--gold", "-b", rows)
+    done = run("harness.py", "-b", rows, "-m", f"replay/{model}", "--run", "hinted")
     assert done.returncode == 0, done.stderr
     written = [path for path in home.rglob("*") if path.is_file()]
-    assert written and not any(b"SECRET-HINT" in path.read_bytes() for path in written)
+    assert any(b"wrong sign" in path.read_bytes() for path in written)
+    assert not any(b"SECRET-HINT" in path.read_bytes() for path in written)
