@@ -93,7 +93,7 @@ def choose(edited: Collection[str], files: Mapping[str, bytes], limit: int = LIM
     return tuple(test for test in best if scores[test] >= _WORTH * scores[best[0]])
 
 
-def is_test(path: str, content: bytes) -> bool:
+def is_test(path: str, files: Mapping[str, bytes]) -> bool:
     """Whether a runner would find tests in it: its name or its folder says so, and there are some."""
     *folders, name = path.split("/")
     language, stem = _language(path), name.rpartition(".")[0]
@@ -101,9 +101,9 @@ def is_test(path: str, content: bytes) -> bool:
         return False
     words = _words(stem)
     if words and not _SAYS_TEST.isdisjoint((words[0], words[-1])):
-        return _begins(rb"[ \t]*", language, content)
+        return _begins(rb"[ \t]*", language, files[path])
     # Inside something else, what looks like a test may be a helper's method.
-    return not set(language.folders.split()).isdisjoint(folders) and _begins(b"", language, content)
+    return not set(language.folders.split()).isdisjoint(folders) and _begins(b"", language, files[path])
 
 
 def _begins(indent: bytes, language: _Language, content: bytes) -> bool:
@@ -117,7 +117,7 @@ def _language(path: str) -> _Language | None:
 def _tests(files: Mapping[str, bytes], languages: Collection[_Language]) -> list[str]:
     """In these languages; in any, if there are none."""
     paths = [path for path in files if not languages or _language(path) in languages]
-    return [path for path in paths if is_test(path, files[path])]
+    return [path for path in paths if is_test(path, files)]
 
 
 def _likeness(sources: Iterable[str], tests: Collection[str]) -> _Signal:

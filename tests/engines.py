@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,11 +21,13 @@ from typing import Any
 
 from docker.api import APIClient
 from docker.constants import DEFAULT_UNIX_SOCKET
-from docker.errors import ImageNotFound
+from docker.errors import APIError, ImageNotFound
 from docker.utils import kwargs_from_env
 
+from retrial.sandboxes import docker
 from retrial.types import Environment
 
+PATIENCE = 120.0
 PROGRAMS = ("sh", "tar", "sleep", "cat", "true")
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG = "application/vnd.docker.container.image.v1+json"
@@ -43,6 +46,18 @@ def small_image(client: APIClient, name: str, content: bytes = b"") -> str:
     client.import_image_from_data(_root(content), repository=repository, tag=tag)
     found: Any = client.inspect_image
     return str(found(name)["Id"])
+
+
+def running(client: APIClient, pid: int, word: str) -> str:
+    """The container of that process in which a command with this word runs; waits for it, but not for ever."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        for container in client.containers(filters={"label": f"{docker.LABEL}={pid}"}):
+            # It may be gone by now, or have no process yet.
+            with suppress(APIError):
+                if any(word in process[-1] for process in client.top(container["Id"])["Processes"] or ()):
+                    return str(container["Id"])
+    raise AssertionError(f"no container of {pid} ran '{word}' within {PATIENCE} s")
 
 
 def remove(client: APIClient, *names: str) -> None:

@@ -20,7 +20,7 @@ from retrial.sandboxes.docker import Docker
 from retrial.types import Execution, Job, Limits
 from tests import image_task
 from tests.conftest import PYTHON, require
-from tests.engines import Wire, engine, tree
+from tests.engines import Wire, engine, running, tree
 
 pytestmark = pytest.mark.real
 
@@ -170,12 +170,7 @@ def killer(action: Callable[[APIClient, str], None]) -> threading.Thread:
 
     def work() -> None:
         with engine() as client:
-            while not (found := client.containers(filters={"label": f"{docker.LABEL}={os.getpid()}"})):
-                pass
-            container = found[0]["Id"]
-            while not any("4712" in process[-1] for process in client.top(container)["Processes"]):
-                pass
-            action(client, container)
+            action(client, running(client, os.getpid(), "4712"))
 
     thread = threading.Thread(target=work)
     thread.start()

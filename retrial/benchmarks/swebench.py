@@ -53,8 +53,8 @@ RESERVED = (
     "spec/*", "*/spec/*", "*_spec.rb",
     # What decides which tests are run, and how.
     "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
-    "noxfile.py", ".coveragerc", "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py", "*.pth",
-    "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
+    "noxfile.py", ".coveragerc", "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py",
+    "*.pth", "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
 )  # fmt: skip
 """Dropped from a patch unless the reference changes the same file."""
 

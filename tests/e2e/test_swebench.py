@@ -7,12 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.errors import APIError
 
 from retrial.patches import diff
 from retrial.protocols import Sandbox
@@ -203,28 +201,18 @@ def test_an_engine_that_goes_away_leaves_open_what_it_had_not_done(run: Run, hom
         command: list[str | Path] = [sys.executable, PROJECT / "report.py", predictions, "-b", rows, "--test-jobs", "1"]
         environment = {**os.environ, "DOCKER_HOST": wire.address}
         report = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        container = _sleeping(report.pid, "4713")
-        wire.cut()
-        assert report.wait(120) == 1
-    with engines.engine() as client:
-        # Nobody could be asked to remove it.
-        client.remove_container(container, force=True)
+        with engines.engine() as client:
+            container = engines.running(client, report.pid, "4713")
+            wire.cut()
+            assert report.wait(120) == 1
+            # Nobody could be asked to remove it.
+            client.remove_container(container, force=True)
     found = results(home, "preds-*")
     assert (found["resolved"], list(found["not_measured"]), found["rate"]["of"]) == ([name(1)], [name(2)], 1)
     again = run("report.py", predictions, "-b", rows, "--test-timeout-seconds", 5)
     assert again.returncode == 0, again.stderr
     found = results(home, "preds-*")
     assert (found["test_timeout"], found["not_measured"]) == ([name(2)], {})
-
-
-def _sleeping(pid: int, seconds: str) -> str:
-    """The container of that process in which the sleep has begun."""
-    with engines.engine() as client:
-        while True:
-            for container in client.containers(filters={"label": f"retrial={pid}"}):
-                with suppress(APIError):
-                    if any(seconds in process[-1] for process in client.top(container["Id"])["Processes"] or ()):
-                        return str(container["Id"])
 
 
 def test_a_test_that_hangs_keeps_its_log(run: Run, home: Path, tmp_path: Path) -> None:
