@@ -10,6 +10,8 @@ from retrial.words import some
 
 TOLD = 45
 """Lines of a log."""
+TRACED = ("+ retrial_status=", "+ : ")
+"""What the shell says of the script's own last commands."""
 PASSING = (Status.PASSED, Status.XFAILED)
 FAILING = (Status.FAILED, Status.ERROR)
 
@@ -116,6 +118,7 @@ def _telling(reason: str, log: str) -> str:
     """What went wrong: which tests, and the end of what they printed, without those that passed."""
     # The first two lines are the rest of the marker's and the shell's trace of the command.
     printed = log.partition(official.START)[2].partition(official.END)[0].splitlines()[2:]
-    passed = [line.startswith("PASSED ") or line.endswith((" ok", " PASSED")) for line in printed]
-    lines = [line for line, good in zip(printed, passed, strict=True) if not good]
+    lines = [
+        line for line in printed if not line.startswith(("PASSED ", *TRACED)) and not line.endswith((" ok", " PASSED"))
+    ]
     return "\n".join([reason, *lines[-TOLD:]])

@@ -59,7 +59,7 @@ def asked(task: Task, paths: Iterable[str]) -> str:
 def named(reply: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """The files that a reply names, in its order, as many as can be shown; `sizes` are of those that may be edited."""
     words = re.findall(r"[\w./+-]+", reply)
-    found = (word.strip(".").removeprefix("./") for word in words)
+    found = (word.removeprefix("./").rstrip(".") for word in words)
     taken: list[str] = []
     for path in dict.fromkeys(path for path in found if path in sizes):
         if len(taken) < ADDED and sum(sizes[each] for each in (*taken, path)) <= SHOWN:
