@@ -75,9 +75,7 @@ def check_selection(
     verdict = judge(check, execution)
     if not verdict.outcome.measured:
         raise EnvironmentMissing(f"{task.instance_id}: {verdict.reason}.")
-    # Of a part of the patch there is no official verdict: the official runner would have taken it whole.
-    official = None if selection.dropped else verdict.official
-    return replace(verdict, lint=errors, dropped=selection.dropped, official=official)
+    return replace(verdict, lint=errors, dropped=selection.dropped)
 
 
 def nothing_to_check(selection: Selection) -> Verdict:

@@ -53,12 +53,15 @@ class Scorer:
         known = self._reference(task, answer)
         selection = select(task, submission.patch, patches.touched(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
+        if verdict.dropped:
+            # Of a part of a patch there is no official verdict: the official runner would have taken it whole.
+            verdict = replace(verdict, official=None)
         return Scored(
             submission=submission,
             task=task,
             verdict=verdict,
             # After the verdict, which is the stub's own with `--null`.
-            void=self._void(task, answer, known),
+            void=self._void(task, answer, known, self._runs(selection)),
             cached=cached,
             check=answer.check,
             counted="" if isinstance(selection, Verdict) else selection.patch,
@@ -71,8 +74,13 @@ class Scorer:
             return None
         return reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
 
-    def _void(self, task: Task, answer: Answer, known: Reference | None) -> str:
-        known = known or recorded(task, answer, self.sandbox, self.verdicts)
+    def _runs(self, selection: Selection | Verdict) -> bool:
+        return not isinstance(selection, Verdict) and (bool(selection.patch) or self.untouched)
+
+    def _void(self, task: Task, answer: Answer, known: Reference | None, ran: bool) -> str:
+        if known is None and ran:
+            # Not for a patch that was never run: its image need not even be here.
+            known = recorded(task, answer, self.sandbox, self.verdicts)
         return known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
 
     def _verdict(
@@ -80,7 +88,7 @@ class Scorer:
     ) -> tuple[Verdict, bool]:
         if isinstance(selection, Verdict):
             return selection, False
-        if not selection.patch and not self.untouched:
+        if not self._runs(selection):
             return check_selection(task, selection, answer.check, self.sandbox), False
         if known and selection.patch == answer.patch and known.expected is not None:
             # The reference itself: its run is this run.
@@ -95,8 +103,7 @@ class Scorer:
                 self.verdicts.put(name, verdict)
             return verdict, False
         # Another patch may have dropped other paths on its way to being the same patch.
-        official = None if selection.dropped else found.official
-        return replace(found, dropped=selection.dropped, official=official), True
+        return replace(found, dropped=selection.dropped), True
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:

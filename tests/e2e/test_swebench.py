@@ -192,6 +192,15 @@ def test_an_image_that_cannot_be_had_leaves_one_task_open(run: Run, home: Path, 
     assert {key: row["cached"] for key, row in instances(home).items()} == {name(1): True, name(2): False}
 
 
+def test_what_is_never_run_needs_no_image(run: Run, home: Path, tmp_path: Path) -> None:
+    predictions = write_predictions(tmp_path / "preds.jsonl", ["", "I would swap the two.", TESTS_ONLY])
+    done = run("report.py", predictions, "-b", write_rows(tmp_path, 3, image="localhost:1/no/such:image"))
+    assert done.returncode == 0, done.stderr
+    found = results(home)
+    assert (found["no_generation"], found["no_apply"]) == ([name(1), name(3)], [name(2)])
+    assert "Pulling" not in done.stderr
+
+
 def test_an_engine_that_goes_away_leaves_open_what_it_had_not_done(run: Run, home: Path, tmp_path: Path) -> None:
     waiting = changed("calc/core.py", CORE, f"import subprocess\n\nsubprocess.run(['sleep', '4713'])\n{FIXED}")
     predictions = write_predictions(tmp_path / "preds.jsonl", [GOLD, waiting])
