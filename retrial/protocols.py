@@ -62,10 +62,8 @@ class Benchmark(Protocol):
         ...
 
     def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
-        """The check of phase 1 for a patch that edits these files, or one sentence saying why there is none.
-
-        `most` test files at most, where tests are chosen by what is edited.
-        """
+        """The check of phase 1 for a patch that edits these files, with `most` test files at most where they are chosen
+        by the edit; or one sentence saying why there is none."""
         ...
 
     def answer(self, instance_id: str) -> Answer:

@@ -43,7 +43,11 @@ class VisibleCheck:
         edited, why = patches.touched(selection.patch), ""
         for most in FEWER:
             check = self._tests(edited, most)
-            usable = check if isinstance(check, str) else self._usable(check)
+            if isinstance(check, str):
+                # Where there are none, fewer will not help.
+                why = check
+                break
+            usable = self._usable(check)
             if isinstance(usable, Check):
                 return selection, check_selection(self._task, selection, usable, self._sandbox)
             why = usable

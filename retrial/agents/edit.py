@@ -69,7 +69,7 @@ class EditAgent:
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
         session = Session(task, workspace, model, check, self._format, self._reflections)
         try:
-            if session.open(self._reflections):
+            if session.open():
                 session.run(self._turns)
         except OutOfTime as error:
             session.add(notes=(str(error),))
@@ -95,23 +95,23 @@ class Session:
         self.effort = Effort(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
 
-    def open(self, reflections: int) -> bool:
+    def open(self) -> bool:
         """The first message, with the files to edit; in a repository the model is asked for them first.
 
         False when it names none.
         """
-        if self._task.anywhere and not self._find(reflections):
+        if self._task.anywhere and not self._find():
             self.add(notes=("the model named no file to edit",))
             return False
         self._say(self._opening())
         return True
 
-    def _find(self, reflections: int) -> bool:
+    def _find(self) -> bool:
         files = self._task.tree.files()
         paths = _finding.candidates(self._task, files)
         sizes = {path: len(files[path]) for path in paths}
         self._say(_finding.asked(self._task, paths))
-        for left in range(reflections, -1, -1):
+        for left in range(self._reflections, -1, -1):
             self._offered = _finding.named(self._ask().text, sizes)
             if self._offered or not left:
                 break

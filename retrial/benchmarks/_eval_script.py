@@ -59,7 +59,7 @@ def bare_command(script: str, test_files: Collection[str]) -> str:
     kept = [word for word in words if word not in named]
     if not places or any("\n" in word or _CHOOSING.match(word) for word in kept):
         return ""
-    return " ".join([*words[: places[0]], TESTS, *(word for word in words[places[0] :] if word not in named)])
+    return " ".join([*kept[: places[0]], TESTS, *kept[places[0] :]])
 
 
 def named_as(script: str, test_files: Collection[str]) -> Callable[[str], str]:
