@@ -9,11 +9,34 @@ from retrial.types import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str
+    """JSON, or what a model took for it."""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a chat."""
 
     role: str
+    """`system`, `user`, `assistant`, or `tool` for what came of a call."""
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message."""
+    call_id: str = ""
+    """Of a tool's message: which call it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a run a question is asked."""
+
+    instance_id: str = ""
+    attempt: int = 0
+    call: int = 0
+    """1, 2, … within the attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +50,8 @@ class Request:
     max_tokens: int = 8192
     timeout: float = 300.0
     """Seconds for the whole call with its retries; not part of the question."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    name: str
-    arguments: str
+    place: Place = Place()
+    """Not part of the question either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +61,16 @@ class Usage:
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt's, those that the provider had at hand."""
+    cache_write_tokens: int = 0
+    """Of the prompt's, those that it put by."""
+    reasoning_tokens: int = 0
+    """Of the completion's, those that nobody sees."""
     cost: float | None = 0.0
     seconds: float = 0.0
+    retries: int = 0
+    """Calls that failed on the way."""
 
     def __add__(self, other: Usage) -> Usage:
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
@@ -51,8 +78,12 @@ class Usage:
             calls=self.calls + other.calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=cost,
             seconds=self.seconds + other.seconds,
+            retries=self.retries + other.retries,
         )
 
 
@@ -65,6 +96,10 @@ class Reply:
     finish: str = "stop"
     """`length` when the reply was cut at max_tokens or at the context's end."""
     usage: Usage = Usage(calls=1)
+    model: str = ""
+    """Which one answered, as the provider says."""
+    fingerprint: str = ""
+    """Of the provider's set-up, where it tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +117,12 @@ class Effort:
     indentation_errors: int = 0
     test_timeouts: int = 0
     exhausted: int = 0
+    faults: tuple[str, ...] = ()
+    """What was wrong with each malformed reply, in order (`protocols.Fault`)."""
+    user_asks: int = 0
+    """Questions that an agent asked its user, all of them answered with yes."""
+    spent: Usage = Usage()
+    """What an agent says it spent on its own, beside what it asked through us."""
     notes: tuple[str, ...] = ()
     chat: tuple[Message, ...] = ()
 

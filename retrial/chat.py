@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.attempts import Message, Reply, Request, Usage
+from retrial.attempts import Message, Place, Reply, Request, Usage
 from retrial.errors import BudgetSpent, OutOfTime
 from retrial.prices import Price
 from retrial.protocols import Model
@@ -64,12 +64,20 @@ class MeteredChat:
     """One attempt's view of a model."""
 
     def __init__(
-        self, model: Model, sampling: Sampling, journal: Journal, budget: Budget, price: Price | None, attempt: int
+        self,
+        model: Model,
+        sampling: Sampling,
+        journal: Journal,
+        budget: Budget,
+        price: Price | None,
+        instance_id: str,
+        attempt: int,
     ) -> None:
         self.name = model.name
         self.usage = Usage()
+        self._asked = 0
         self._model, self._sampling, self._journal, self._budget = model, sampling, journal, budget
-        self._price, self._attempt = price, attempt
+        self._price, self._instance_id, self._attempt = price, instance_id, attempt
         self._deadline = time.monotonic() + sampling.seconds
 
     def wait(self, seconds: float) -> None:
@@ -80,9 +88,11 @@ class MeteredChat:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
+        self._asked += 1
         request = Request(
             messages=messages,
             tools=tools,
+            place=Place(instance_id=self._instance_id, attempt=self._attempt, call=self._asked),
             temperature=self._sampling.temperature,
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,

@@ -61,12 +61,24 @@ class HarnessOptions(Options):
         "swe-bench-multilingual, a Hugging Face id, a file of rows, or a folder (see README)",
         short="-b",
     )
-    agent: str = option("edit", "who edits: edit, gold (the reference), null (nothing)", short="-a")
+    agent: str = option(
+        "edit", "who edits: edit, aider, command (any program), gold (the reference), null (nothing)", short="-a"
+    )
     model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
+    command: str = option("", "of agent command: a shell command that edits $RETRIAL_WORKSPACE", metavar="CMD")
+    aider_python: str = option("", "of an environment with aider, in place of one of our own", metavar="PATH")
+    agent_image: str = option("", "run the agent in a container of this image, not in bubblewrap", metavar="IMAGE")
+    agent_path: tuple[str, ...] = option((), "show this to the agent, read-only, repeat for more", metavar="PATH")
+    agent_env: tuple[str, ...] = option((), "give the agent this variable, repeat for more", metavar="NAME[=VALUE]")
+    agent_on_host: bool = option(False, "run aider or command with all that you can reach; the results say so")
     tries: int | None = option(None, "rounds over all models until plausible [the benchmark's own]", minimum=1)
     turns: int = option(2, "messages in one chat: the first, then test output", minimum=1)
     reflections: int = option(3, "messages about malformed replies or lint errors, for each turn", minimum=0)
-    edit_format: str = option("auto", "how edits are written: auto or a format's name")
+    edit_format: tuple[str, ...] = option(
+        (), "how edits are written: auto or a format's name; repeat with --grid [auto]", metavar="FORMAT"
+    )
+    grid: bool = option(False, "every model with every edit format (all, or those given) as a run of its own")
+    map_tokens: int = option(2048, "of the map of a repository that a model is shown", minimum=0)
     visible_tests: str = option(
         NEARBY, "of a repository: nearby (what was edited), all, original (files of the hidden tests) or none"
     )
@@ -81,8 +93,12 @@ class HarnessOptions(Options):
     jobs: int = option(0, "tasks in flight [twice the cores]", minimum=0)
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
     max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
+    max_cost_per_task: float | None = option(None, "end a task's attempts before it could", minimum=0, metavar="USD")
     price: str = option("", "USD per million tokens, in place of the known price", metavar="IN/OUT")
     max_tokens: int = option(8192, "of one reply", minimum=1)
+    reasoning_effort: str = option("", "low, medium, high, or what else the model knows", metavar="WORD")
+    extra_body: str = option("", "further fields of every request, as a JSON object", metavar="JSON")
+    request_timeout_seconds: float | None = option(None, "for one question [what is left of the attempt]", minimum=1)
     temperature: float = option(0.0, "of a model's first attempt at a task", minimum=0)
     retry_temperature: float = option(0.7, "of its later attempts", minimum=0)
     api_base: str = option("", "any OpenAI-compatible endpoint", metavar="URL")

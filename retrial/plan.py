@@ -125,9 +125,13 @@ def _rungs(options: HarnessOptions) -> tuple[tuple[str, str], ...]:
         if options.model:
             raise UsageError(f"Agent '{options.agent}' asks no model: leave -m out.")
         return (("", ""),)
-    if options.edit_format != "auto":
-        registry.module("edits", options.edit_format)
-    return tuple(models.split(text, options.edit_format) for text in options.models)
+    formats = options.edit_format or ("auto",)
+    for name in formats:
+        if name != "auto":
+            registry.module("edits", name)
+    if len(formats) > 1:
+        raise UsageError("Several --edit-format go with --grid; in a ladder each model has its own: -m NAME:FORMAT.")
+    return tuple(models.split(text, formats[0]) for text in options.models)
 
 
 def make_ladder(plan: Plan) -> Ladder:

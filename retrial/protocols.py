@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -168,6 +169,10 @@ class Workspace(Protocol):
         """Raises: PatchError when the path leaves the workspace or goes through a symlink."""
         ...
 
+    def remove(self, path: str) -> None:
+        """Raises: PatchError as `write` does, or when there is no such file."""
+        ...
+
 
 class Chat(Protocol):
     """A model as an agent meets it: journalled, metered, with this attempt's seed and temperature."""
@@ -192,15 +197,41 @@ class Edit:
     """The new content of one file."""
 
     path: str
-    content: str
+    content: str | None
+    """None: the file is to go."""
+
+
+class Fault(StrEnum):
+    """What can be wrong with a reply."""
+
+    EMPTY = "empty"
+    """It says nothing."""
+    CUT_OFF = "cut_off"
+    """It ended at its limit, before its edits did."""
+    NO_EDIT = "no_edit"
+    """It has words, but no edit."""
+    MALFORMED = "malformed"
+    """Its edits break the format's grammar."""
+    BROKEN_CALL = "broken_call"
+    """It calls no function that there is, or with arguments that are not what was asked for."""
+    NO_NAME = "no_name"
+    """It does not say which file an edit is for."""
+    NO_MATCH = "no_match"
+    """The lines to replace are not in the file."""
+    AMBIGUOUS = "ambiguous"
+    """The lines to replace are in the file several times."""
+    NOT_ALLOWED = "not_allowed"
+    """It edits what may not be edited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """What a reply asks for: edits, or why it is malformed (then the sentence goes back to the model)."""
+    """What a reply asks for: all of its edits, or why it is malformed (then the text goes back to the model)."""
 
     edits: tuple[Edit, ...] = ()
     problem: str = ""
+    fault: Fault | None = None
+    """What kind of problem it is."""
 
 
 class EditFormat(Protocol):
@@ -209,9 +240,16 @@ class EditFormat(Protocol):
     prompt: str
     """Part of the system message."""
     tools: tuple[Mapping[str, object], ...]
+    """At most one function, in OpenAI's schema; the model must call it."""
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        """Pure. `files` are the editable files in the chat, with their content as it is now."""
+        """Pure; asked through `retrial.edits.read`, which keeps what all formats share: the reply says something and
+        has no reasoning in it, line ends are LF. `files` are the editable files in the chat, as they are now.
+        """
+        ...
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        """The reply that asks for these edits of these files, as a perfect model would write it."""
         ...
 
 

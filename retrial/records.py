@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from retrial import patches
@@ -46,6 +47,9 @@ def attempt_record(attempt: Attempt) -> dict[str, object]:
         "indentation_errors": effort.indentation_errors if effort else 0,
         "test_timeouts": effort.test_timeouts if effort else 0,
         "num_exhausted_context_windows": effort.exhausted if effort else 0,
+        "num_error_outputs": _error_outputs(attempt),
+        "num_user_asks": effort.user_asks if effort else 0,
+        "faults": dict(Counter(effort.faults)) if effort else {},
         "notes": list(effort.notes) if effort else [],
         "lint_errors": list(verdict.lint) if verdict else [],
         "visible": {
@@ -55,6 +59,13 @@ def attempt_record(attempt: Attempt) -> dict[str, object]:
             "seconds": round(verdict.seconds, 3) if verdict else 0,
         },
     }
+
+
+def _error_outputs(attempt: Attempt) -> int:
+    """Everything that went wrong on the way and was said: malformed and cut-off replies, lint, failed calls."""
+    effort = attempt.effort
+    said = effort.reflections + effort.exhausted if effort else 0
+    return said + attempt.usage.retries + bool(attempt.error)
 
 
 def _common(attempt: Attempt) -> dict[str, object]:
@@ -68,7 +79,10 @@ def _common(attempt: Attempt) -> dict[str, object]:
         "prompt_tokens": attempt.usage.prompt_tokens,
         "completion_tokens": attempt.usage.completion_tokens,
         "calls": attempt.usage.calls,
+        "cached_tokens": attempt.usage.cached_tokens,
+        "reasoning_tokens": attempt.usage.reasoning_tokens,
         "model_seconds": round(attempt.usage.seconds, 3),
+        "duration": round(attempt.usage.seconds, 3),
         "seconds": round(attempt.seconds, 3),
         "added_files": added,
         "edited_files": edited,

@@ -64,7 +64,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
     attempts: list[Attempt] = []
     for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
         journal.append("attempt_started", attempt=number, model=rung.name, sampling=sampling)
-        chat = MeteredChat(rung.model, sampling, journal, budget, rung.price, number)
+        chat = MeteredChat(rung.model, sampling, journal, budget, rung.price, task.instance_id, number)
         blank = Attempt(
             number=number,
             round=round_,

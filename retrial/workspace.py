@@ -91,6 +91,13 @@ class Folder:
             old = None
         safe_files.write(self.root, path, File(content, old is not None and old.executable))
 
+    def remove(self, path: str) -> None:
+        """Raises: PatchError as `write` does, or when there is no such file."""
+        try:
+            safe_files.remove(self.root, path)
+        except FileNotFoundError as error:
+            raise PatchError(f"There is no file '{path}' to remove.") from error
+
     def _found(self) -> dict[str, _Found]:
         """Path → mode and content of every file and symlink that a patch can hold."""
         found: dict[str, _Found] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrial.attempts import Reply
+from retrial.edits import read
 from retrial.edits.whole import make
 from retrial.protocols import Edits
 
@@ -14,13 +15,13 @@ CODE = "def add(a, b):\n    return a + b\n"
 
 
 def parse(text: str, files: dict[str, str] = ONE, finish: str = "stop") -> Edits:
-    return make().parse(Reply(text=text, finish=finish), files)
+    return read(make(), Reply(text=text, finish=finish), files, lambda path: True)
 
 
 def only(edits: Edits) -> tuple[str, str]:
     assert not edits.problem
     assert len(edits.edits) == 1
-    return edits.edits[0].path, edits.edits[0].content
+    return edits.edits[0].path, edits.edits[0].content or ""
 
 
 @pytest.mark.parametrize(

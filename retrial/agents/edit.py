@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from retrial import patches, registry
+from retrial import edits, patches, registry
 from retrial.agents import _finding
-from retrial.attempts import Effort, Message, Reply
+from retrial.attempts import Effort, Message, Reply, ToolCall
 from retrial.errors import OutOfTime, PatchError
-from retrial.protocols import Chat, Context, EditFormat, Edits, Workspace
+from retrial.names import decode, encode
+from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
 from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50
@@ -51,9 +53,8 @@ LINT = """\
 
 Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
-ELSEWHERE = "Only these files may be edited: {files}. Your reply edits {path}."
 
-PROMPTS = (TASK, REPOSITORY, _finding.ASK, _finding.NONE_NAMED, READ_ONLY, FAILED, LINT, UNCHANGED, ELSEWHERE)
+PROMPTS = (TASK, REPOSITORY, _finding.ASK, _finding.NONE_NAMED, READ_ONLY, FAILED, LINT, UNCHANGED, *edits.SHARED)
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
@@ -94,6 +95,7 @@ class Session:
         self._offered = tuple(path for path in task.editable if path not in task.partial)
         self.effort = Effort(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
+        self._unanswered: tuple[ToolCall, ...] = ()
 
     def open(self) -> bool:
         """The first message, with the files to edit; in a repository the model is asked for them first.
@@ -138,7 +140,7 @@ class Session:
     def _turn(self) -> str:
         """Ask, with reflections; returns the next turn's message, empty when the tests pass."""
         for left in range(self._reflections, -1, -1):
-            reply = self._ask()
+            reply = self._ask(self._format.tools)
             problem = self._edit(reply)
             self.effort = replace(self.effort, edit_outcome=not problem)
             verdict = None if problem else self._check()
@@ -165,48 +167,68 @@ class Session:
         output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
         return FAILED.format(output=output, files=self._names)
 
-    def _ask(self) -> Reply:
-        reply = self._model.ask(tuple(self.chat), self._format.tools)
-        self.chat.append(Message(role="assistant", content=reply.text))
+    def _ask(self, tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
+        reply = self._model.ask(tuple(self.chat), tools)
+        said = edits.without_reasoning(reply.text)
+        self.chat.append(Message(role="assistant", content=said, calls=reply.calls))
+        self._unanswered = reply.calls
         self.add(exhausted=int(reply.finish == "length"), lazy_comments=len(LAZY.findall(reply.text)))
         return reply
 
     def _edit(self, reply: Reply) -> str:
         """Apply a reply's edits; returns what is wrong with it, for the model."""
-        found = self._format.parse(reply, self._editable_files())
-        problem = found.problem or self._apply(found)
-        self.add(malformed=int(bool(problem)))
-        return problem
+        found = edits.read(self._format, reply, self._editable_files(), self._allowed)
+        if not found.problem:
+            found = self._apply(found)
+        if found.problem:
+            self.add(malformed=1, faults=(str(found.fault or Fault.MALFORMED),))
+        return found.problem
 
-    def _apply(self, found: Edits) -> str:
+    def _allowed(self, path: str) -> bool:
         files = () if self._task.anywhere else set(self._task.tree.files())
-        elsewhere = [edit.path for edit in found.edits if not patches.writable(self._task, edit.path, files)]
-        wanted = [edit for edit in found.edits if edit.path not in elsewhere]
-        if not wanted:
-            return ELSEWHERE.format(files=self._names, path=", ".join(elsewhere))
-        self.add(notes=tuple(f"not written, for it may not be edited: {path}" for path in elsewhere))
-        for edit in wanted:
-            try:
-                self._workspace.write(edit.path, edit.content.encode("utf-8", "replace"))
-            except PatchError as error:
-                return str(error)
-        return ""
+        return patches.writable(self._task, path, files)
+
+    def _apply(self, found: Edits) -> Edits:
+        """All of them; or none, with the problem."""
+        before = {edit.path: self._workspace.read(edit.path) for edit in found.edits}
+        try:
+            for edit in found.edits:
+                self._put(edit.path, None if edit.content is None else encode(edit.content))
+        except PatchError as error:
+            for path, content in before.items():
+                with suppress(PatchError):
+                    self._put(path, content)
+            return Edits(problem=str(error), fault=Fault.NOT_ALLOWED)
+        return found
+
+    def _put(self, path: str, content: bytes | None) -> None:
+        if content is None:
+            self._workspace.remove(path)
+        else:
+            self._workspace.write(path, content)
 
     def _say(self, content: str) -> None:
-        self.chat.append(Message(role="user", content=content))
+        """To the model: as the answer to its calls, if it made any."""
+        if not self._unanswered:
+            self.chat.append(Message(role="user", content=content))
+        for call in self._unanswered:
+            self.chat.append(Message(role="tool", content=content, call_id=call.id))
+        self._unanswered = ()
 
     def _opening(self) -> str:
         form = REPOSITORY if self._task.anywhere else TASK
         text = form.format(instructions=self._task.problem_statement, files=self._names)
-        text += "".join(_listing(path, content) for path, content in self._editable_files().items())
+        text += "".join(_listing(path, self._text(path)) for path in self._offered)
         if self._task.read_only:
             text += READ_ONLY + "".join(_listing(path, self._text(path)) for path in self._task.read_only)
         return text
 
     def _editable_files(self) -> dict[str, str]:
-        return {path: self._text(path) for path in self._offered}
+        """What a parser goes by: bytes that are no text stay what they are."""
+        return {path: decode(self._workspace.read(path) or b"") for path in self._offered}
 
     def _text(self, path: str) -> str:
+        """What a model can be shown."""
         return (self._workspace.read(path) or b"").decode("utf-8", "replace")
 
     def _count_errors(self, verdict: Verdict) -> None:

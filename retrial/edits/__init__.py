@@ -1,1 +1,57 @@
+"""Edit formats: how a model is asked to write edits, and how they are read. `read` keeps what all of them share."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from retrial.attempts import Reply
+from retrial.protocols import Edit, EditFormat, Edits, Fault
+
+EMPTY = "Your reply is empty. Write the edits in the form that was asked for. Files to edit: {files}"
+CUT_OFF = "Your reply was cut off before its end. Write less around the edits. Files to edit: {files}"
+NOT_ALLOWED = "Nothing was changed: your reply edits {path}, and only these files may be edited: {files}"
+SHARED = (EMPTY, CUT_OFF, NOT_ALLOWED)
+
+# At the beginning, or what closes a beginning that the provider kept for itself.
+_REASONING = re.compile(
+    r"\A\s*<(think|thinking|reasoning|thought)>.*?(?:</\1>|\Z)|\A(?:(?!<think).)*?</(?:think|thinking|reasoning)>",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Callable[[str], bool]) -> Edits:
+    """All edits that a reply asks for, or one problem and no edit. `allowed` says of a path whether it may be edited.
+
+    Line ends stay as each file has them.
+    """
+    names = ", ".join(files)
+    said = replace(reply, text=_plain(without_reasoning(reply.text)))
+    if not said.text.strip() and not said.calls:
+        if reply.finish == "length":
+            return Edits(problem=CUT_OFF.format(files=names), fault=Fault.CUT_OFF)
+        return Edits(problem=EMPTY.format(files=names), fault=Fault.EMPTY)
+    found = form.parse(said, {path: _plain(content) for path, content in files.items()})
+    if found.problem:
+        return found
+    refused = [edit.path for edit in found.edits if not allowed(edit.path)]
+    if refused:
+        return Edits(problem=NOT_ALLOWED.format(path=", ".join(refused), files=names), fault=Fault.NOT_ALLOWED)
+    return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
+
+
+def without_reasoning(text: str) -> str:
+    """What a model says when it has stopped thinking aloud."""
+    return _REASONING.sub("", text, count=1)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _as_it_was(edit: Edit, before: str) -> Edit:
+    """With the line ends that most lines of the file have."""
+    if edit.content is None or 2 * before.count("\r\n") <= before.count("\n"):
+        return edit
+    return replace(edit, content=edit.content.replace("\n", "\r\n"))

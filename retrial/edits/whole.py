@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.attempts import Reply
-from retrial.protocols import Edit, Edits
+from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
 You are an expert programmer. Reply with the complete new content of every file that you change, each in this form:
@@ -20,7 +20,6 @@ the whole file, from its first line to its last
 Write the path alone on the line before the block, exactly as it was given. Never leave code out."""
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([^`]*)$")
-THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 SHELL = {"bash", "sh", "shell", "console", "zsh", "cmd", "powershell", "text", "txt", "output", "diff"}
 
 NO_BLOCK = """\
@@ -51,20 +50,23 @@ class Whole:
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         names = ", ".join(files)
-        blocks = _blocks(THINKING.sub("", reply.text))
+        blocks = _blocks(reply.text)
         cut = [block for block in blocks if reply.finish == "length" and not block.closed]
         edits = _assign([block for block in blocks if block not in cut], files)
         # Half a file is none. But a model that repeats itself until it is cut has said it all before.
         if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits, files):
-            return Edits(problem=CUT.format(files=names))
+            return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
         if not blocks:
-            return Edits(problem=NO_BLOCK.format(files=names))
+            return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
         if not edits:
-            return Edits(problem=NO_NAME.format(files=names))
+            return Edits(problem=NO_NAME.format(files=names), fault=Fault.NO_NAME)
         empty = [path for path, content in edits.items() if not content.strip()]
         if empty:
             return Edits(problem=EMPTY.format(path=empty[0]))
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in edits.items()))
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        return Reply(text="\n".join(f"{edit.path}\n```\n{edit.content}```\n" for edit in edits))
 
 
 def make() -> Whole:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from retrial.attempts import Reply, Request, ToolCall, Usage
+from retrial.attempts import Message, Reply, Request, ToolCall, Usage
 from retrial.models._failures import Failure
 from retrial.prices import Price
 
@@ -15,6 +15,7 @@ REFUSABLE: tuple[tuple[str, str], ...] = (
     ("max_tokens", "max_completion_tokens"),
     ("temperature", ""),
     ("seed", ""),
+    ("tool_choice", ""),
 )
 """Parameters that some models refuse → the name to use instead; empty: leave it out."""
 
@@ -27,13 +28,38 @@ def body(request: Request, model: str, extra: Mapping[str, object], refused: fro
         "seed": request.seed,
     }
     for name, instead in REFUSABLE:
-        if name in refused:
+        if name in refused and name in options:
             value = options.pop(name)
             if instead:
                 options[instead] = value
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    tools = {"tools": [dict(tool) for tool in request.tools]} if request.tools else {}
-    return {"model": model, "messages": messages, **options, **tools, **extra}
+    messages = [_message(message) for message in request.messages]
+    return {"model": model, "messages": messages, **options, **_tools(request, refused), **extra}
+
+
+def _message(message: Message) -> dict[str, object]:
+    sent: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.calls:
+        sent["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    return sent
+
+
+def _tools(request: Request, refused: frozenset[str]) -> dict[str, object]:
+    """The functions; where there is but one, it must be called."""
+    if not request.tools:
+        return {}
+    sent: dict[str, object] = {"tools": [dict(tool) for tool in request.tools]}
+    if len(request.tools) == 1 and "tool_choice" not in refused:
+        sent["tool_choice"] = {"type": "function", "function": {"name": function_name(request.tools[0])}}
+    return sent
+
+
+def function_name(tool: Mapping[str, Any]) -> str:
+    return str(tool["function"]["name"])
 
 
 def refused_parameter(failure: Failure, sent: Mapping[str, object]) -> str:
@@ -94,12 +120,16 @@ def _text(content: object) -> str:
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     listed = message.get("tool_calls")
-    functions = [call.get("function") for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     return tuple(
-        ToolCall(name=str(function.get("name", "")), arguments=_arguments(function.get("arguments")))
-        for function in functions
-        if isinstance(function, dict)
+        _call(function, str(call.get("id") or f"call-{number}"))
+        for number, call in enumerate(calls, start=1)
+        if isinstance(function := call.get("function"), dict)
     )
+
+
+def _call(function: Mapping[str, Any], call_id: str) -> ToolCall:
+    return ToolCall(name=str(function.get("name", "")), arguments=_arguments(function.get("arguments")), id=call_id)
 
 
 def _arguments(value: object) -> str:

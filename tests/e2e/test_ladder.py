@@ -169,13 +169,15 @@ def test_a_lint_error_gets_a_reflection(run: Run, home: Path, folder: Path) -> N
     assert "missing" in (home / "predictions/ladder/aider_python_sum_up.md").read_text()
 
 
-def test_what_does_not_count_is_dropped_and_listed(run: Run, home: Path, folder: Path) -> None:
-    text = reply(RIGHT) + reply("import sys\n", "conftest.py") + reply("ONE = 1\n", "helper.py")
-    done = ladder(run, folder, text, MALFORMED, tries=1)
+def test_a_reply_that_edits_what_it_may_not_changes_nothing_and_is_told(run: Run, home: Path, folder: Path) -> None:
+    helper = reply("ONE = 1\n", "helper.py")
+    first = reply(RIGHT) + reply("import sys\n", "conftest.py") + helper
+    done = ladder(run, folder, first, MALFORMED, reply(RIGHT) + helper, tries=1, reflections=1)
     assert done.returncode == 0, done.stderr
     record = prediction(home)
     assert (record["edited_files"], record["added_files"]) == (["sum_up.py"], ["helper.py"])
-    assert "conftest.py" in record["all_results"][0]["notes"][0]
+    assert record["all_results"][0]["faults"] == {"not_allowed": 1}
+    assert "your reply edits conftest.py" in (home / "predictions/ladder/aider_python_sum_up.md").read_text()
 
 
 def test_a_scored_patch_is_not_run_twice_and_a_changed_one_always_is(
