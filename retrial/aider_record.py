@@ -1,64 +1,64 @@
 """The summary of aider's benchmark, every field under its own name.
 
-`pass_rate_i` counts turn i of the *first* attempt only: a retry from scratch would make it pass@k.
+All of it counts the *first* attempt only: a retry from scratch would make `pass_rate_i` pass@k.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from retrial import __version__
+from retrial.cases import Case, answered
+from retrial.stats import total
 
-SUMMED = ("lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts", "num_malformed_responses")
+SUMMED = ("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts")
+ELSEWHERE = {
+    "error_outputs": "num_error_outputs",
+    "user_asks": "num_user_asks",
+    "exhausted_context_windows": "num_exhausted_context_windows",
+}
+"""Sums that are called otherwise in an attempt's record."""
 
 
-def build(
-    run: str, records: Sequence[Mapping[str, Any]], refuted: set[str], *, command: str, date: str
-) -> dict[str, object]:
-    """The record; empty for predictions made elsewhere, whose chats are not known.
-
-    `refuted` are tasks whose chosen patch was measured and is not resolved.
-    """
-    first = [record["all_results"][0] for record in records if record.get("all_results")]
-    if not first:
+def build(run: str, cases: Sequence[Case], *, command: str, date: str, reasoning_effort: str = "") -> dict[str, object]:
+    """The record; empty for predictions made elsewhere, whose chats are not known."""
+    cases = answered(cases)
+    if not cases:
         return {}
-    cases = len(first)
-    passed = _passed(records, refuted)
-    malformed = sum(attempt["num_malformed_responses"] > 0 for attempt in first)
-    costs = [attempt["cost"] for attempt in first]
-    sums = {name: sum(attempt[name] for attempt in first) for name in SUMMED}
+    first = [case.first for case in cases]
+    cost = total(attempt["cost"] for attempt in first)
     return {
         "dirname": run,
-        "test_cases": cases,
+        "test_cases": len(cases),
         "model": ", ".join(sorted({attempt["model"] for attempt in first})),
         "edit_format": ", ".join(sorted({attempt["edit_format"] for attempt in first})),
+        "editor_model": None,
+        "editor_edit_format": None,
         "commit_hash": __version__,
-        **{f"pass_rate_{turn}": round(100 * count / cases, 1) for turn, count in passed.items()},
-        **{f"pass_num_{turn}": count for turn, count in passed.items()},
-        "percent_cases_well_formed": round(100 * (1 - malformed / cases), 1),
-        "error_outputs": sums["num_malformed_responses"] + sum(bool(attempt["error"]) for attempt in first),
-        "num_with_malformed_responses": malformed,
-        "user_asks": 0,
-        **sums,
-        "exhausted_context_windows": sum(attempt["num_exhausted_context_windows"] for attempt in first),
+        "reasoning_effort": reasoning_effort or None,
+        "thinking_tokens": None,
+        **quality(cases, max(len(case.turns) for case in cases)),
         "prompt_tokens": sum(attempt["prompt_tokens"] for attempt in first),
         "completion_tokens": sum(attempt["completion_tokens"] for attempt in first),
-        "total_tests": cases,
+        "total_tests": len(cases),
         "command": command,
         "date": date,
         "versions": __version__,
-        "seconds_per_case": round(sum(attempt["model_seconds"] for attempt in first) / cases, 1),
-        "total_cost": None if None in costs else round(sum(costs), 4),
+        "total_cost": None if cost is None else round(cost, 4),
     }
 
 
-def _passed(records: Sequence[Mapping[str, Any]], refuted: set[str]) -> dict[int, int]:
-    """Turn → how many passed within it; a first attempt that was chosen and is not resolved did not."""
-    outcomes = []
-    for record in records:
-        wrong = record["try"] == 1 and record["instance_id"] in refuted
-        turns = record["all_results"][0]["tests_outcomes"]
-        outcomes.append([] if wrong else turns)
-    most = max((len(record["all_results"][0]["tests_outcomes"]) for record in records), default=0)
-    return {turn: sum(any(outcome[:turn]) for outcome in outcomes) for turn in range(1, most + 1)}
+def quality(cases: Sequence[Case], turns: int) -> dict[str, object]:
+    """How well it was written, of at least one case; `pass_rate_i` for so many turns."""
+    first = [case.first for case in cases]
+    passed = {turn: sum(any(case.turns[:turn]) for case in cases) for turn in range(1, turns + 1)}
+    malformed = sum(attempt["num_malformed_responses"] > 0 for attempt in first)
+    return {
+        **{f"pass_rate_{turn}": round(100 * count / len(cases), 1) for turn, count in passed.items()},
+        **{f"pass_num_{turn}": count for turn, count in passed.items()},
+        "percent_cases_well_formed": round(100 * (1 - malformed / len(cases)), 1),
+        "num_with_malformed_responses": malformed,
+        **{name: sum(attempt[name] for attempt in first) for name in SUMMED},
+        **{name: sum(attempt.get(own, 0) for attempt in first) for name, own in ELSEWHERE.items()},
+        "seconds_per_case": round(sum(attempt["model_seconds"] for attempt in first) / len(cases), 1),
+    }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from retrial.types import Verdict
 
@@ -52,6 +52,9 @@ class Request:
     """Seconds for the whole call with its retries; not part of the question."""
     place: Place = Place()
     """Not part of the question either."""
+    lost: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """To be called for every reply that did not arrive whole but may have been billed, before it is asked for again.
+    Raises: BudgetSpent, OutOfMoney."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,10 @@ class Reply:
     """Which one answered, as the provider says."""
     fingerprint: str = ""
     """Of the provider's set-up, where it tells."""
+    left_out: tuple[str, ...] = ()
+    """Parameters that this model refuses, so that it was asked without them."""
+    recorded: bool = False
+    """It comes from a run that is played again: its cost was paid there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +130,11 @@ class Effort:
     """Questions that an agent asked its user, all of them answered with yes."""
     spent: Usage = Usage()
     """What an agent says it spent on its own, beside what it asked through us."""
+    edit_format: str = ""
+    """Which one it used, where that was for it to say."""
     notes: tuple[str, ...] = ()
     chat: tuple[Message, ...] = ()
+    """Of an agent that asks on its own: what was said. What is asked through us is in the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +163,10 @@ class Attempt:
     effort: Effort | None = None
     verdict: Verdict | None = None
     """The visible check of `counted`."""
+    served: tuple[str, ...] = ()
+    """Which models answered, as the provider names them."""
+    left_out: tuple[str, ...] = ()
+    """Parameters of the questions that the model would not take."""
     error: str = ""
     """Why this attempt could not be measured: our, the machine's or the provider's fault."""
 

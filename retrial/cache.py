@@ -28,7 +28,7 @@ class Verdicts:
     def get(self, name: str) -> Verdict | None:
         try:
             value = json.loads(self._path(name).read_bytes())
-            return _verdict(value)
+            return verdict(value)
         except (OSError, ValueError, KeyError, TypeError):
             # Missing, torn or of another version: all the same, it is run again.
             return None
@@ -41,7 +41,11 @@ class Verdicts:
         return self._folder / name[:2] / f"{name}.json"
 
 
-def _verdict(value: Mapping[str, Any]) -> Verdict:
+def verdict(value: Mapping[str, Any]) -> Verdict:
+    """As it was before it was written.
+
+    Raises: KeyError, TypeError or ValueError when it was something else.
+    """
     return Verdict(
         outcome=Outcome(value["outcome"]),
         reason=value["reason"],
@@ -53,6 +57,7 @@ def _verdict(value: Mapping[str, Any]) -> Verdict:
         stdout=value["stdout"],
         stderr=value["stderr"],
         dropped=tuple(value["dropped"]),
+        telling=value["telling"],
         applied=value["applied"],
         official=value["official"],
     )

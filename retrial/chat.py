@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from retrial.attempts import Message, Place, Reply, Request, Usage
-from retrial.errors import BudgetSpent, OutOfTime
+from retrial.budget import TaskBudget, most
+from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.prices import Price
 from retrial.protocols import Model
 from retrial.store import Journal
-
-CHARACTERS_PER_TOKEN = 2
-"""A low guess, so that a reservation is a high one."""
-
-
-class Budget:
-    """Money is reserved before a call, so that parallel workers cannot pass the limit together."""
-
-    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
-        self._limit = limit
-        self._spent = spent
-        self._reserved = 0.0
-        self._unknown = False
-        self._lock = threading.Lock()
-
-    @property
-    def spent(self) -> float | None:
-        """None as soon as one call's cost is not known."""
-        return None if self._unknown else self._spent
-
-    def reserve(self, amount: float) -> None:
-        """Raises: BudgetSpent when this could pass the limit."""
-        with self._lock:
-            if self._limit is not None and self._spent + self._reserved + amount > self._limit:
-                raise BudgetSpent(
-                    f"The budget of {self._limit:g} USD is used up: {self._spent:.4f} USD spent, "
-                    f"{self._reserved:.4f} reserved, the next call could cost {amount:.4f}."
-                )
-            self._reserved += amount
-
-    def settle(self, reserved: float, cost: float | None) -> None:
-        with self._lock:
-            self._reserved -= reserved
-            self._spent += reserved if cost is None else cost
-            self._unknown = self._unknown or cost is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +34,22 @@ class MeteredChat:
         model: Model,
         sampling: Sampling,
         journal: Journal,
-        budget: Budget,
+        budget: TaskBudget,
         price: Price | None,
         instance_id: str,
         attempt: int,
     ) -> None:
         self.name = model.name
+        self.temperature, self.seed = sampling.temperature, sampling.seed
         self.usage = Usage()
+        self.served: tuple[str, ...] = ()
+        """Which models answered, as the provider names them."""
+        self.left_out: tuple[str, ...] = ()
+        """Parameters that the model would not take."""
+        self.out_of_money = ""
+        """Why the task's money ended it."""
         self._asked = 0
+        self._reserved: int | None = None
         self._model, self._sampling, self._journal, self._budget = model, sampling, journal, budget
         self._price, self._instance_id, self._attempt = price, instance_id, attempt
         self._deadline = time.monotonic() + sampling.seconds
@@ -84,9 +58,18 @@ class MeteredChat:
         """So long the agent waited for tests of ours: that is not the attempt's time."""
         self._deadline += seconds
 
+    def left(self) -> float:
+        return self._deadline - time.monotonic()
+
     def ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        try:
+            return self._ask(messages, tools)
+        except AttemptOver as error:
+            self._over(error)
+            raise
+
+    def _ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...]) -> Reply:
+        if self.left() <= 0:
             raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
         self._asked += 1
         request = Request(
@@ -96,28 +79,86 @@ class MeteredChat:
             temperature=self._sampling.temperature,
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,
-            timeout=left,
         )
-        reserved = most(request, self._price)
-        self._budget.reserve(reserved)
-        reply = None
+        amount = most(request, self._price)
+        self._reserve(amount)
+        return self._paid(replace(request, timeout=self.left(), lost=partial(self._lose, amount)), amount)
+
+    def spend(self, usage: Usage) -> None:
+        """Raises nothing: it is spent already."""
+        if usage == Usage():
+            return
+        if usage.cost is None and self._price is not None and usage.prompt_tokens + usage.completion_tokens:
+            usage = replace(usage, cost=self._price.of(usage))
+        self._write("spent", usage=usage)
+        self.usage += usage
+        self._budget.add(usage.cost)
+
+    def show(self, messages: tuple[Message, ...]) -> None:
+        """What an agent said and heard on its own, for the transcript."""
+        if messages:
+            self._write("agent_chat", messages=messages)
+
+    def check(self) -> None:
+        """Before an agent that spends on its own. Raises: BudgetSpent, OutOfMoney."""
         try:
-            self._journal.append("request", attempt=self._attempt, model=self.name, request=request)
-            started = time.monotonic()
-            reply = self._model.complete(request)
-            # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
-            self._deadline += max(0.0, time.monotonic() - started - reply.usage.seconds)
-            self._journal.append("reply", attempt=self._attempt, model=self.name, reply=reply)
-            self.usage += reply.usage
-            return reply
+            self._budget.check()
+        except OutOfMoney as error:
+            self._over(error)
+            raise
+
+    def _over(self, error: AttemptOver) -> None:
+        """Noted for whoever plays this again, without clock and purse."""
+        self._write("over", kind=type(error).__name__, reason=str(error))
+        if isinstance(error, OutOfMoney):
+            self.out_of_money = str(error)
+
+    def _paid(self, request: Request, reserved: float) -> Reply:
+        cost: float | None = None
+        try:
+            reply = self._reply(request, reserved)
+            cost = 0.0 if reply.recorded else reply.usage.cost
+        except RetrialError as error:
+            cost = 0.0
+            self._write("failed", reason=str(error))
+            raise
         finally:
-            # A call that failed may have been billed, but nothing says so: it counts as free.
-            self._budget.settle(reserved, reply.usage.cost if reply else 0.0)
+            self._settle(cost)
+        return reply
+
+    def _reply(self, request: Request, reserved: float) -> Reply:
+        self._write("request", request=request, reserved=reserved)
+        started = time.monotonic()
+        reply = self._model.complete(request)
+        # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
+        self.wait(max(0.0, time.monotonic() - started - reply.usage.seconds))
+        self._write("reply", reply=reply)
+        self.usage += reply.usage
+        served = f"{reply.model} ({reply.fingerprint})" if reply.fingerprint else reply.model
+        self.served = _distinct(*self.served, served)
+        self.left_out = _distinct(*self.left_out, *reply.left_out)
+        return reply
+
+    def _write(self, event: str, **fields: object) -> None:
+        self._journal.append(event, attempt=self._attempt, model=self.name, **fields)
+
+    def _reserve(self, amount: float) -> None:
+        started = time.monotonic()
+        self._reserved = self._budget.reserve(amount)
+        # Nor is waiting for money that others may leave.
+        self.wait(time.monotonic() - started)
+
+    def _settle(self, cost: float | None) -> None:
+        if self._reserved is not None:
+            self._budget.settle(self._reserved, cost)
+        self._reserved = None
+
+    def _lose(self, amount: float) -> None:
+        """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
+        self._write("lost", cost=amount)
+        self._settle(amount)
+        self._reserve(amount)
 
 
-def most(request: Request, price: Price | None) -> float:
-    """The most that one question can cost."""
-    if price is None:
-        return 0.0
-    characters = sum(len(message.content) + 16 for message in request.messages)
-    return price.cost(characters // CHARACTERS_PER_TOKEN, request.max_tokens)
+def _distinct(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, texts)))

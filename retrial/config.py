@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial import paths
+from retrial import config_values, paths
+from retrial.config_values import nearest, option_name, type_name
 from retrial.errors import UsageError
 
 
-def option(default: Any, text: str, *, short: str = "", minimum: float | None = None, metavar: str = "") -> Any:
+def option(
+    default: Any, text: str, *, short: str = "", minimum: float | None = None, metavar: str = "", json: bool = False
+) -> Any:
     """A field that is also an option; a default of () makes it repeatable, False a switch."""
-    metadata = {"help": text, "short": short, "minimum": minimum, "metavar": metavar}
+    metadata = {"help": text, "short": short, "minimum": minimum, "metavar": metavar, "json": json}
     return field(default=default, metadata=metadata)
 
 
 NEARBY = "nearby"
 """What `--visible-tests` is when nobody says."""
-LARGEST = 1_000_000
-"""Of any number: eleven days in seconds; clocks and counters overflow beyond."""
 
 
 def _cores() -> int:
@@ -54,6 +54,39 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """How one model of the ladder is asked: options of the program for all of them, keys in YAML for one."""
+
+    temperature: float
+    retry_temperature: float
+    seed: int
+    max_tokens: int
+    reasoning_effort: str
+    extra_body: str
+    """A JSON object, as text."""
+    request_timeout_seconds: float | None
+    api_base: str
+    price: str
+
+
+PER_MODEL = tuple(item.name for item in dataclasses.fields(ModelOptions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model as people choose it."""
+
+    name: str
+    """NAME[:FORMAT]."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `ModelOptions` that are others for this one."""
+
+    def without(self, names: Container[str]) -> ModelChoice:
+        """With fewer options of its own."""
+        return replace(self, own={name: value for name, value in self.own.items() if name not in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessOptions(Options):
     benchmark: str = option(
         "demo-python",
@@ -64,7 +97,9 @@ class HarnessOptions(Options):
     agent: str = option(
         "edit", "who edits: edit, aider, command (any program), gold (the reference), null (nothing)", short="-a"
     )
-    model: tuple[str, ...] = option((), "NAME[:FORMAT], repeat for a ladder [local]", short="-m", metavar="NAME")
+    model: tuple[ModelChoice, ...] = option(
+        (), "NAME[:FORMAT], repeat for a ladder; or replay:RUN, to play one again [local]", short="-m", metavar="NAME"
+    )
     command: str = option("", "of agent command: a shell command that edits $RETRIAL_WORKSPACE", metavar="CMD")
     aider_python: str = option("", "of an environment with aider, in place of one of our own", metavar="PATH")
     agent_image: str = option("", "run the agent in a container of this image, not in bubblewrap", metavar="IMAGE")
@@ -97,16 +132,22 @@ class HarnessOptions(Options):
     price: str = option("", "USD per million tokens, in place of the known price", metavar="IN/OUT")
     max_tokens: int = option(8192, "of one reply", minimum=1)
     reasoning_effort: str = option("", "low, medium, high, or what else the model knows", metavar="WORD")
-    extra_body: str = option("", "further fields of every request, as a JSON object", metavar="JSON")
-    request_timeout_seconds: float | None = option(None, "for one question [what is left of the attempt]", minimum=1)
+    extra_body: str = option("", "further fields of every request, as a JSON object", metavar="JSON", json=True)
+    request_timeout_seconds: float | None = option(
+        None, "for one try at a question, then it is asked again [most of the attempt's time]", minimum=1
+    )
     temperature: float = option(0.0, "of a model's first attempt at a task", minimum=0)
     retry_temperature: float = option(0.7, "of its later attempts", minimum=0)
     api_base: str = option("", "any OpenAI-compatible endpoint", metavar="URL")
     dry_run: bool = option(False, "say what would be done and the most it can cost; ask nothing")
 
     @property
-    def models(self) -> tuple[str, ...]:
-        return self.model or ("local",)
+    def models(self) -> tuple[ModelChoice, ...]:
+        return self.model or (ModelChoice(name="local"),)
+
+    def of(self, choice: ModelChoice) -> ModelOptions:
+        """How this model is asked."""
+        return ModelOptions(**{name: getattr(self, name) for name in PER_MODEL} | dict(choice.own))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,20 +171,33 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
-def parse(kind: type[T], argv: Sequence[str], description: str, positional: str = "") -> tuple[T, tuple[str, ...]]:
+def parse(
+    kind: type[T],
+    argv: Sequence[str],
+    description: str,
+    positional: str = "",
+    complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda given: given,
+) -> tuple[T, tuple[str, ...]]:
     """Options and positional arguments; the command line wins over the configuration file.
 
-    Raises: UsageError.
+    `complete` may add to what is given. Raises: UsageError.
     """
     parser = _parser(kind, description, positional)
     found, unknown = parser.parse_known_args(argv)
     if unknown:
         known = [text for action in parser._actions for text in action.option_strings]
-        raise UsageError(f"unknown argument '{unknown[0]}'{_nearest(unknown[0].partition('=')[0], known)}")
+        raise UsageError(f"unknown argument '{unknown[0]}'{nearest(unknown[0].partition('=')[0], known)}")
     given = vars(found)
     rest = tuple(given.pop("paths", ()))
     from_file = _read_config(kind, Path(given["config"])) if given.get("config") else {}
-    return _resolve(kind, {**from_file, **given}), rest
+    return _without_own(_resolve(kind, complete({**from_file, **given})), given), rest
+
+
+def _without_own(options: T, given: Mapping[str, Any]) -> T:
+    """What is said on the command line is for all models, also for those that the file gives options of their own."""
+    if not isinstance(options, HarnessOptions):
+        return options
+    return replace(options, model=tuple(choice.without(given) for choice in options.model))
 
 
 def _parser(kind: type[T], description: str, positional: str) -> Parser:
@@ -162,7 +216,7 @@ def _parser(kind: type[T], description: str, positional: str) -> Parser:
 
 
 def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
-    flags = [flag for flag in (item.metadata["short"], "--" + item.name.replace("_", "-")) if flag]
+    flags = [flag for flag in (item.metadata["short"], option_name(item.name)) if flag]
     text = item.metadata["help"]
     if item.default is False:
         parser.add_argument(*flags, action="store_true", help=text)
@@ -171,13 +225,9 @@ def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
         text += f" [{item.default}]"
     action = "append" if item.default == () else "store"
     metavar = item.metadata["metavar"] or {"int": "N", "float": "N"}.get(
-        _type_name(item), item.name.split("_")[-1].upper()
+        type_name(item), item.name.split("_")[-1].upper()
     )
     parser.add_argument(*flags, action=action, metavar=metavar, help=text.replace("%", "%%"))
-
-
-def _type_name(item: dataclasses.Field[Any]) -> str:
-    return str(item.type).partition(" |")[0]
 
 
 def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
@@ -198,7 +248,7 @@ def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
     known = [item.name for item in dataclasses.fields(kind) if item.name != "config"]
     for key in value:
         if key not in known:
-            raise UsageError(f"{path} has an unknown key '{key}'{_nearest(str(key), known)}")
+            raise UsageError(f"{path} has an unknown key '{key}'{nearest(str(key), known)}")
     return value
 
 
@@ -208,40 +258,23 @@ def _resolve(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 def _value(item: dataclasses.Field[Any], value: Any) -> Any:
-    name = "--" + item.name.replace("_", "-")
-    kind = _type_name(item)
-    if kind.startswith("tuple"):
-        values = value if isinstance(value, list) else [value]
-        return tuple(str(each) for each in values if each is not None)
-    if kind == "bool":
-        if not isinstance(value, bool):
-            raise UsageError(f"{name} must be true or false, not '{value}'.")
-        return value
-    if kind == "str":
-        return "" if value is None else str(value)
-    return _number(item, name, kind, value)
+    return tuple(_choices(value)) if item.name == "model" else config_values.value(item, value)
 
 
-def _number(item: dataclasses.Field[Any], name: str, kind: str, value: Any) -> Any:
-    if value is None and item.default is None:
-        return None
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        number = int(str(value)) if kind == "int" else float(str(value))
-    except ValueError:
-        raise UsageError(f"{name} must be a {'whole ' if kind == 'int' else ''}number, not '{value}'.") from None
-    minimum = item.metadata["minimum"]
-    if minimum is not None and not number >= minimum:
-        raise UsageError(f"{name} must be at least {minimum:g}, not {number:g}.")
-    if not number <= LARGEST:
-        raise UsageError(f"{name} must be at most {LARGEST:g}, not {number:g}.")
-    return number
-
-
-def _nearest(text: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(text, known, n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else "."
+def _choices(value: Any) -> Iterator[ModelChoice]:
+    """Names, or from a file names with options of their own."""
+    fields = {item.name: item for item in dataclasses.fields(HarnessOptions) if item.name in PER_MODEL}
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, dict):
+            yield from () if each is None else (ModelChoice(name=str(each)),)
+            continue
+        if not isinstance(each.get("name"), str):
+            raise UsageError(f"each model with options of its own needs a name, and {each} has none.")
+        for key in each:
+            if key not in (known := ("name", *fields)):
+                raise UsageError(f"model '{each['name']}' has an unknown key '{key}'{nearest(str(key), known)}")
+        own = {key: config_values.value(fields[key], said) for key, said in each.items() if key != "name"}
+        yield ModelChoice(name=each["name"], own=own)
 
 
 def tasks_in_flight(number: int) -> int:

@@ -3,13 +3,16 @@
 RetrialError
 ├── UsageError            bad options or input: one sentence, exit code 2
 ├── PatchError            a patch is refused or does not apply; becomes a value in `checks`
-├── OutOfTime             an attempt's time is over; what it has by then counts
+├── AttemptOver           an attempt may ask no further question; what it has by then counts
+│   ├── OutOfTime         its time is over
+│   └── OutOfMoney        the task's money is used up
 └── NotMeasured           broken machinery: never a model's failure, done again by the same command
     ├── SandboxError      a sandbox did not start or was lost
     │   └── EnvironmentMissing   the image or toolchain is not there
     ├── TreeError         the task's tree could not be prepared
     ├── ModelError        the provider failed: key, network, overload, a torn reply
-    └── BudgetSpent       the money is used up
+    │   └── NotRecorded   a run that is played again has no reply to this question
+    └── BudgetSpent       the run's money is used up
 """
 
 from __future__ import annotations
@@ -43,6 +46,10 @@ class ModelError(NotMeasured):
     """A model could not be asked, or its answer did not arrive whole."""
 
 
+class NotRecorded(ModelError):
+    """A run that is played again was asked something else here, or nothing: what follows cannot be told either."""
+
+
 class BudgetSpent(NotMeasured):
     """The next call could cost more than is left."""
 
@@ -51,5 +58,13 @@ class PatchError(RetrialError):
     """A patch is refused or does not apply; says which path and why."""
 
 
-class OutOfTime(RetrialError):
-    """The attempt's time is over; no further question is asked."""
+class AttemptOver(RetrialError):
+    """No further question is asked in this attempt."""
+
+
+class OutOfTime(AttemptOver):
+    """The attempt's time is over."""
+
+
+class OutOfMoney(AttemptOver):
+    """The next call could cost more than is left for the task."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrial.agents.edit import FEEDBACK_LINES, SHOWN_AT_MOST
-from retrial.chat import CHARACTERS_PER_TOKEN
+from retrial.budget import size
 from retrial.config import HarnessOptions
 from retrial.prices import Price
 from retrial.types import Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40
-OVERHEAD_CHARACTERS = 2000
+OVERHEAD_BYTES = 2000
 """System prompt and the words around the instructions."""
 
 
@@ -23,7 +23,7 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
     for task in tasks:
         # In a repository the model is asked for the files to edit first.
         calls = (options.turns + task.anywhere) * (1 + options.reflections)
-        opening = (_shown(task) + OVERHEAD_CHARACTERS) // CHARACTERS_PER_TOKEN
+        opening = _shown(task) + OVERHEAD_BYTES  # a token is a byte at least
         # Each call carries all that was said before it.
         earlier = sum(call * (options.max_tokens + FEEDBACK_TOKENS) for call in range(calls))
         total += tries * price.cost(calls * opening + earlier, calls * options.max_tokens)
@@ -31,7 +31,7 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
 
 
 def _shown(task: Task) -> int:
-    """Characters of the task that the model is sent, at most."""
+    """Bytes of the task that the model is sent, at most."""
     if task.anywhere:
-        return SHOWN_AT_MOST + 2 * len(task.problem_statement)
-    return sum(len(content) for content in task.tree.files().values()) + len(task.problem_statement)
+        return SHOWN_AT_MOST + 2 * size(task.problem_statement)
+    return sum(len(content) for content in task.tree.files().values()) + size(task.problem_statement)

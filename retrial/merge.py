@@ -119,6 +119,7 @@ def _config(run: Run, sources: Sequence[Past]) -> dict[str, Any]:
             "benchmark_digest": first.identity.get("benchmark_digest"),
             **_visible_tests(sources),
         },
+        "agent": {"isolated": _isolated(sources)},
         "provenance": first.stored.get("provenance", {}),
         "model_name_or_path": "+".join(_distinct(source.stored.get("model_name_or_path") for source in sources)),
         "selected": sorted({key for source in sources for key in source.selected}),
@@ -128,6 +129,12 @@ def _config(run: Run, sources: Sequence[Past]) -> dict[str, Any]:
         "spent": sum((source.run.spent() for source in sources), Usage()),
         "versions": {"retrial": __version__},
     }
+
+
+def _isolated(sources: Sequence[Past]) -> bool | None:
+    """One that was not is not lost among others."""
+    found = [source.stored.get("agent", {}).get("isolated") for source in sources]
+    return None if None in found and False not in found else all(found)
 
 
 def _visible_tests(sources: Sequence[Past]) -> dict[str, str]:

@@ -6,6 +6,8 @@ import re
 
 from retrial.errors import PatchError
 
+DEEPEST = 250
+"""Folders in folders. No tree of anybody's is half as deep, and whoever goes down it must come to an end."""
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPES = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
 
@@ -24,6 +26,8 @@ def check_name(name: str) -> str:
         raise PatchError(f"The path '{name}' leaves the tree.")
     if any(part.lower() == ".git" for part in parts):
         raise PatchError(f"The path '{name}' lies in a git folder.")
+    if len(parts) > DEEPEST:
+        raise PatchError(f"The path '{name[:100]}…' goes through more than {DEEPEST} folders.")
     if "" in parts or "." in parts:
         raise PatchError(f"The path '{name}' is not a plain relative path.")
     return name

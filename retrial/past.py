@@ -66,9 +66,16 @@ def is_merged(stored: Mapping[str, Any]) -> bool:
     return bool(stored.get("sources"))
 
 
+def is_grid(stored: Mapping[str, Any]) -> bool:
+    """Whether it is no run, but a list of them."""
+    return stored.get("kind") == "grid"
+
+
 def read(run: Run) -> Past:
     """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
     stored = run.config()
+    if is_grid(stored):
+        raise UsageError(f"'{run.name}' is a grid: name one of its runs, such as '{stored['runs'][0]['run']}'.")
     identity(run, stored)
     if not holds_predictions(stored):
         raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")

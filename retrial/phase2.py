@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from retrial import __version__, cache, config, leaderboard, merge, past, paths, program, registry, trials
+from retrial import __version__, cache, config, leaderboard, merge, past, paths, program, registry, table, trials
+from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
 from retrial.errors import TreeError, UsageError
 from retrial.progress import Progress, say
@@ -17,8 +19,7 @@ from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
-from retrial.summary import Report, results
-from retrial.table import render
+from retrial.summary import SCHEMA, Report, compared, results
 from retrial.trials import Trial
 from retrial.types import Task
 
@@ -28,9 +29,53 @@ DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, a
 
 def main(argv: Sequence[str]) -> int:
     options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
+    _refuse(options, rest)
+    grid = None if options.gold or options.null else trials.find_grid(rest)
+    if grid is not None:
+        return _compare(options, grid)
+    trial = _trial(options, rest)
+    report, content = _score(options, trial)
+    print(table.render(report, content))
+    print(f"\nResults: {trial.run.results_path}")
+    return program.NOT_MEASURED if report.not_measured or trial.problems else program.DONE
+
+
+def _compare(options: ReportOptions, grid: Run) -> int:
+    """Score every run of a grid, and put them side by side; returns the worst exit code."""
+    listed = grid.config()["runs"]
+    found, missing = list[Compared](), list[str]()
+    for place, each in enumerate(listed, start=1):
+        run = Run(paths.home(), each["run"])
+        if not run.exists():
+            missing.append(run.name)
+            continue
+        say(f"Grid {grid.name}: run {place} of {len(listed)}, {run.name}")
+        report, _ = _score(options, trials.from_run(options, run))
+        found.append(compared(report, each["model"], each["edit_format"]))
+    content = _grid_results(grid, found, missing)
+    grid.write_results(content)
+    print(table.comparison(content))
+    print(f"\nResults: {grid.results_path}")
+    return program.NOT_MEASURED if missing or any(each.not_measured for each in found) else program.DONE
+
+
+def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> dict[str, object]:
+    stored = grid.config()
+    return {
+        "schema": SCHEMA,
+        "kind": "grid",
+        "run": grid.name,
+        "command": stored["command"],
+        "identity": stored["identity"],
+        **side_by_side(found, missing),
+        "retrial": __version__,
+    }
+
+
+def _score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, object]]:
+    """The results of one run, written."""
     workers = config.sandboxes_at_once(options.test_jobs)
     executor = _executor(options, workers)
-    trial = make_trial(options, rest)
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
@@ -48,9 +93,7 @@ def main(argv: Sequence[str]) -> int:
     content = results(report)
     trial.run.write_results(content)
     trial.run.write_official_report(_official_report(trial, scored))
-    print(render(report, content))
-    print(f"\nResults: {trial.run.results_path}")
-    return program.NOT_MEASURED if report.not_measured or trial.problems else program.DONE
+    return report, content
 
 
 def _executor(options: ReportOptions, sandboxes: int) -> Executor:
@@ -60,16 +103,21 @@ def _executor(options: ReportOptions, sandboxes: int) -> Executor:
     return executor
 
 
-def make_trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
-    """Raises: UsageError for anything that cannot be."""
+def _refuse(options: ReportOptions, rest: Sequence[str]) -> None:
+    """Raises: UsageError for what does not go together."""
     if options.run and len(rest) < 2:
         raise UsageError("--run names the one result of several runs: give two of them, or more.")
-    if options.gold or options.null:
-        if rest or (options.gold and options.null):
-            raise UsageError("--gold and --null stand alone: they need no predictions, and exclude each other.")
-        return _from_answers(options)
-    if options.task or options.filter_category:
+    answers = options.gold or options.null
+    if answers and (rest or (options.gold and options.null)):
+        raise UsageError("--gold and --null stand alone: they need no predictions, and exclude each other.")
+    if not answers and (options.task or options.filter_category):
         raise UsageError("--task and --filter-category go with --gold and --null; a run is scored whole.")
+
+
+def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
+    """Raises: UsageError for anything that cannot be."""
+    if options.gold or options.null:
+        return _from_answers(options)
     if len(rest) > 1:
         return trials.from_runs(options, rest)
     home = paths.home()
@@ -190,6 +238,9 @@ def _report(
         started=str(stored.get("started", "")),
         command=str(stored.get("command", "")),
         visible_tests=stored["identity"].get("visible_tests"),
+        agent_isolated=stored.get("agent", {}).get("isolated"),
+        rungs=tuple(stored["identity"].get("models", ())),
+        reasoning_effort=_reasoning_effort(stored["identity"]),
         provenance={
             **trial.source,
             "benchmark": dict(trial.benchmark.provenance),
@@ -197,3 +248,9 @@ def _report(
             "retrial": __version__,
         },
     )
+
+
+def _reasoning_effort(identity: Mapping[str, Any]) -> str:
+    """Of the run, or of its models where they differ."""
+    own = [each.get("reasoning_effort") for each in identity.get("model_options", ())]
+    return ", ".join(dict.fromkeys(str(each) for each in own if each)) or str(identity.get("reasoning_effort") or "")

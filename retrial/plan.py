@@ -1,35 +1,56 @@
-"""What is settled before the first call: tasks, models, the run's name and identity."""
+"""What is settled before the first call: tasks, models, the run's name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import config, models, past, paths, registry
+from retrial import agents, config, models, past, paths, recorded, registry
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
-from retrial.config import HarnessOptions
+from retrial.config import HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
+from retrial.models.replay import RecordedModel
 from retrial.past import Past
 from retrial.prices import Price, parse_price
-from retrial.protocols import Benchmark, Context
+from retrial.protocols import Benchmark, Context, Model
+from retrial.recorded import Recording
 from retrial.selection import select_tasks
 from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name, find_run
-from retrial.types import Task, fingerprint
+from retrial.types import Task
 
 FREE = Price(prompt=0.0, completion=0.0)
 
 
 class NoModel:
-    """For agents that ask nobody."""
+    """For agents that ask nobody, or on their own."""
 
-    name = "none"
+    def __init__(self, name: str = "none") -> None:
+        self.name = name
 
     def complete(self, request: Request) -> Reply:
         raise AssertionError("this agent asks no model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungPlan:
+    """One model of the ladder, before it is opened."""
+
+    name: str
+    """Empty for none."""
+    edit_format: str
+    """Empty where it is not for us to say."""
+    options: ModelOptions
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Which options the file gives this model alone."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}:{self.edit_format}" if self.edit_format else self.name or "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +61,30 @@ class Plan:
     argv: tuple[str, ...]
     benchmark: Benchmark
     tasks: tuple[Task, ...]
-    rungs: tuple[tuple[str, str], ...]
-    """(model, edit format) in the ladder's order; one with empty names for agents without a model."""
+    rungs: tuple[RungPlan, ...]
+    """In the ladder's order."""
     run: Run
     prior: tuple[str, ...] = ()
     """Runs whose plausible and unverified edits are left alone."""
     settled: int = 0
     """How many of the tasks asked for were left out for that."""
+    grid: str = ""
+    """The grid that this run belongs to."""
+    beside: tuple[Run, ...] = ()
+    """Its other runs: they share the budget."""
+    recording: Recording | None = None
+    """The run that is played again."""
 
     @property
     def tries(self) -> int:
         """An agent without a model has nothing to try again with."""
-        asks = any(name for name, _ in self.rungs)
-        return (self.options.tries or self.benchmark.default_tries) if asks else 1
+        tries = self.options.tries or self.benchmark.default_tries
+        return 1 if _model_of(self.options.agent) == "none" else tries
+
+    @property
+    def spends(self) -> bool:
+        """The agent asks on its own, and says afterwards what that cost."""
+        return bool(getattr(registry.module("agents", self.options.agent), "SPENDS", False))
 
     @property
     def model_name(self) -> str:
@@ -62,6 +94,8 @@ class Plan:
 
 def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
+    agents.refuse_misplaced(options)
+    recording = recorded.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
     if benchmark.visible_is_hidden and options.visible_tests != config.NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
@@ -72,20 +106,36 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
         sample_size=options.sample_size,
         seed=options.seed,
     )
-    rungs = _rungs(options)
-    run = Run(paths.home(), options.run or "--".join([benchmark.name, options.agent, *_names(rungs)]))
+    rungs = _rungs(options, recording)
+    run = Run(paths.home(), options.run or _run_name(benchmark, options, rungs, recording))
+    if recording is not None and run.name == recording.run.name:
+        raise UsageError(f"Run '{run.name}' cannot be played again into itself: name another run with --run.")
     prior = _prior_runs(options, benchmark, run)
     left = _left_by(prior, tasks)
     return Plan(
         options=options,
-        argv=tuple(argv),
+        argv=agents.as_kept(argv),
         benchmark=benchmark,
         tasks=left,
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
         settled=sum(_settled(prior, task) for task in tasks),
+        recording=recording,
     )
+
+
+def _run_name(
+    benchmark: Benchmark, options: HarnessOptions, rungs: Sequence[RungPlan], recording: Recording | None
+) -> str:
+    if recording is not None:
+        return f"replay--{recording.run.name}"
+    return "--".join([benchmark.name, options.agent, *_names(rungs)])
+
+
+def with_models(plan: Plan, options: HarnessOptions) -> Plan:
+    """The same tasks for other models: a run of its own, named by these options."""
+    return replace(plan, options=options, rungs=_rungs(options), run=Run(paths.home(), options.run))
 
 
 def _prior_runs(options: HarnessOptions, benchmark: Benchmark, run: Run) -> tuple[Past, ...]:
@@ -116,97 +166,111 @@ def _settled(prior: Sequence[Past], task: Task) -> bool:
     return any(past.settled(record) for record in records)
 
 
-def _names(rungs: Sequence[tuple[str, str]]) -> list[str]:
-    return [file_name(name) for name, _ in rungs if name]
+def _model_of(agent: str) -> str:
+    """What an agent needs of a model: it is `asked` through us, only `named`, or there is `none`."""
+    return str(getattr(registry.module("agents", agent), "MODEL", "asked"))
 
 
-def _rungs(options: HarnessOptions) -> tuple[tuple[str, str], ...]:
-    if not getattr(registry.module("agents", options.agent), "ASKS_MODEL", True):
+def _names(rungs: Sequence[RungPlan]) -> list[str]:
+    return [file_name(rung.name) for rung in rungs if rung.name]
+
+
+def _rungs(options: HarnessOptions, recording: Recording | None = None) -> tuple[RungPlan, ...]:
+    needs = _model_of(options.agent)
+    if recording is not None:
+        if needs != "asked":
+            raise UsageError(f"Agent '{options.agent}' asks nobody through us: no recorded run can answer it.")
+        return tuple(_planned(options, choice, "auto") for choice in recording.choices)
+    nobody = ModelChoice(name="")
+    if needs == "none":
         if options.model:
             raise UsageError(f"Agent '{options.agent}' asks no model: leave -m out.")
-        return (("", ""),)
+        return (RungPlan(name="", edit_format="", options=options.of(nobody)),)
+    choices = options.models if needs == "asked" else options.model or (nobody,)
+    default = _default_format(options)
+    if needs == "named" and default == "auto":
+        default = ""  # an agent of its own has its own way of choosing
+    return tuple(_planned(options, choice, default) for choice in choices)
+
+
+def _planned(options: HarnessOptions, choice: ModelChoice, default_format: str) -> RungPlan:
+    name, edit_format = models.split(choice.name, default_format)
+    return RungPlan(name=name, edit_format=edit_format, options=options.of(choice), own=choice.own)
+
+
+def _default_format(options: HarnessOptions) -> str:
     formats = options.edit_format or ("auto",)
     for name in formats:
         if name != "auto":
             registry.module("edits", name)
     if len(formats) > 1:
         raise UsageError("Several --edit-format go with --grid; in a ladder each model has its own: -m NAME:FORMAT.")
-    return tuple(models.split(text, formats[0]) for text in options.models)
+    return formats[0]
 
 
 def make_ladder(plan: Plan) -> Ladder:
     """Raises: UsageError when a model cannot be asked, before anything is spent."""
     options = plan.options
     return Ladder(
-        rungs=tuple(_rung(plan, name, edit_format) for name, edit_format in plan.rungs),
+        rungs=tuple(_rung(plan, rung) for rung in plan.rungs),
         tries=plan.tries,
-        seed=options.seed,
-        temperature=options.temperature,
-        retry_temperature=options.retry_temperature,
-        max_tokens=options.max_tokens,
         seconds=options.timeout_seconds,
         name=plan.model_name,
+        max_cost=options.max_cost_per_task,
     )
 
 
-def _rung(plan: Plan, name: str, edit_format: str) -> Rung:
-    context = Context(options=plan.options, benchmark=plan.benchmark, edit_format=edit_format)
-    agent = registry.module("agents", plan.options.agent).make(context)
-    if not name:
-        return Rung(name="none", model=NoModel(), agent=agent, edit_format="", price=FREE)
-    wanted = settings(plan.options)
-    price = models.price_of(name, wanted)
-    if price is None and plan.options.max_cost is not None:
-        raise UsageError(f"--max-cost needs a price, and none is known for '{name}': give one with --price IN/OUT.")
-    model = models.open_model(name, wanted)
-    return Rung(name=name, model=model, agent=agent, edit_format=edit_format, price=price)
+def _rung(plan: Plan, planned: RungPlan) -> Rung:
+    options = options_of(plan, planned)
+    context = Context(options=options, benchmark=plan.benchmark, model=planned.name, edit_format=planned.edit_format)
+    price = price_of(plan, planned)
+    if price is None and planned.name:
+        _refuse_a_limit(options, planned.name)
+    return Rung(
+        name=planned.name or "none",
+        model=_model(plan, planned),
+        agent=registry.module("agents", options.agent).make(context),
+        edit_format=planned.edit_format,
+        price=price,
+        options=planned.options,
+        spends=plan.spends,
+    )
 
 
-def settings(options: HarnessOptions) -> ModelSettings:
-    price = parse_price(options.price) if options.price else None
-    return ModelSettings(api_base=options.api_base or None, price=price, cache=options.cache)
+def _model(plan: Plan, planned: RungPlan) -> Model:
+    if plan.recording is not None:
+        return RecordedModel(planned.name, plan.recording)
+    if _model_of(plan.options.agent) == "asked":
+        return models.open_model(planned.name, settings(planned))
+    return NoModel(planned.name or "none")
 
 
-def identity(plan: Plan) -> dict[str, Any]:
-    """What may not change between two goes at one run."""
-    options, provenance = plan.options, plan.benchmark.provenance
-    return {
-        "benchmark": provenance["source"],
-        "benchmark_digest": provenance["digest"],
-        "agent": options.agent,
-        "model_name_or_path": plan.model_name,
-        "models": [f"{name}:{edit_format}" if name else "none" for name, edit_format in plan.rungs],
-        "tries": plan.tries,
-        "turns": options.turns,
-        "reflections": options.reflections,
-        "seed": options.seed,
-        "temperature": options.temperature,
-        "retry_temperature": options.retry_temperature,
-        "max_tokens": options.max_tokens,
-        "api_base": options.api_base,
-        **({} if plan.benchmark.visible_is_hidden else {"visible_tests": options.visible_tests}),
-        "editor_files": "hidden" if options.hide_editor_files else "shown",
-        "prompts": fingerprint(_prompts(plan))[:16],
-    }
+def options_of(plan: Plan, planned: RungPlan) -> HarnessOptions:
+    """The program's, as they are for this model."""
+    return replace(plan.options, **asdict(planned.options))
 
 
-def _prompts(plan: Plan) -> list[str]:
-    """Every text of ours that a model may read."""
-    agent = registry.module("agents", plan.options.agent)
-    formats = [registry.module("edits", edit_format).make().prompt for _, edit_format in plan.rungs if edit_format]
-    return [*getattr(agent, "PROMPTS", ()), *formats]
+def _refuse_a_limit(options: HarnessOptions, name: str) -> None:
+    limits = {"--max-cost": options.max_cost, "--max-cost-per-task": options.max_cost_per_task}
+    for flag, limit in limits.items():
+        if limit is not None:
+            raise UsageError(f"{flag} needs a price, and none is known for '{name}': give one with --price IN/OUT.")
 
 
-def refuse_other_identity(plan: Plan) -> None:
-    if not plan.run.exists():
-        return
-    stored, new = plan.run.config(), identity(plan)
-    if stored.get("program") != "harness.py":
-        raise UsageError(f"Run '{plan.run.name}' holds predictions made elsewhere: name another run with --run.")
-    old = stored.get("identity", {})
-    changed = [f"{key}: {old.get(key)} then, {value} now" for key, value in new.items() if old.get(key) != value]
-    if changed:
-        raise UsageError(
-            f"Run '{plan.run.name}' was started with other settings ({'; '.join(changed)}): "
-            "use them again, or name another run with --run."
-        )
+def price_of(plan: Plan, planned: RungPlan) -> Price | None:
+    """Nobody costs nothing; what somebody costs whom nobody names is not known."""
+    nobody = _model_of(plan.options.agent) == "none"
+    return FREE if nobody else models.price_of(planned.name, settings(planned))
+
+
+def settings(planned: RungPlan) -> ModelSettings:
+    """What its model part is made from."""
+    options = planned.options
+    effort = {"reasoning_effort": options.reasoning_effort} if options.reasoning_effort else {}
+    return ModelSettings(
+        api_base=options.api_base or None,
+        price=parse_price(options.price) if options.price else None,
+        cache=paths.cache(),
+        extra={**effort, **json.loads(options.extra_body or "{}")},
+        try_seconds=options.request_timeout_seconds,
+    )

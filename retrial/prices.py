@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retrial.attempts import Usage
 from retrial.errors import UsageError
 
 _FREE = ("local", "ollama", "ollama_chat", "replay")
@@ -38,12 +39,22 @@ class Price:
     def free(self) -> bool:
         return self.prompt == 0.0 and self.completion == 0.0
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """USD for one call."""
-        looked_up = _look_up(*self.table, prompt_tokens, completion_tokens) if self.table else None
+    def cost(self, prompt_tokens: int, completion_tokens: int, *, cached: int = 0, cache_write: int = 0) -> float:
+        """USD for one call; some of the prompt's tokens may have come from a cache, or been put into it."""
+        tokens = (prompt_tokens, completion_tokens, cached, cache_write)
+        looked_up = _look_up(*self.table, *tokens) if self.table else None
         if looked_up is not None:
             return sum(looked_up)
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+    def of(self, usage: Usage) -> float:
+        """USD for what was used."""
+        return self.cost(
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            cached=usage.cached_tokens,
+            cache_write=usage.cache_write_tokens,
+        )
 
 
 def price(model: str, given: tuple[float, float] | None) -> Price | None:
@@ -52,6 +63,8 @@ def price(model: str, given: tuple[float, float] | None) -> Price | None:
     A price that is given wins, but models on one's own machine are free.
     """
     prefix, slash, rest = model.partition("/")
+    if prefix == "litellm":
+        return price(rest, given)
     if prefix in _FREE:
         return Price(prompt=0.0, completion=0.0)
     if given is not None:
@@ -77,15 +90,23 @@ def parse_price(text: str) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
-def _look_up(provider: str, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float] | None:
-    from genai_prices import Usage, calc_price
-
+def _look_up(
+    provider: str, model: str, prompt_tokens: int, completion_tokens: int, cached: int = 0, cache_write: int = 0
+) -> tuple[float, float] | None:
     if not provider or not model:
         return None
     try:
-        found = calc_price(
-            Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens), model, provider_id=provider
-        )
+        from genai_prices import Usage, calc_price
+    except ModuleNotFoundError:  # where only one part of ours is used: as if the table were empty
+        return None
+    usage = Usage(
+        input_tokens=prompt_tokens,
+        output_tokens=completion_tokens,
+        cache_read_tokens=cached,
+        cache_write_tokens=cache_write,
+    )
+    try:
+        found = calc_price(usage, model, provider_id=provider)
     except (LookupError, ValueError):  # not in the table, or priced by something else than tokens
         return None
     return float(found.input_price), float(found.total_price - found.input_price)

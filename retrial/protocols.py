@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from retrial.attempts import Effort, Message, Reply, Request
+from retrial.attempts import Effort, Message, Reply, Request, Usage
 from retrial.types import Answer, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
 J = TypeVar("J")
@@ -173,14 +173,29 @@ class Workspace(Protocol):
         """Raises: PatchError as `write` does, or when there is no such file."""
         ...
 
+    def hand_over(self, user: int) -> None:
+        """Make everything here that user's: root does, for a program that is to work here and is not root."""
+        ...
+
 
 class Chat(Protocol):
     """A model as an agent meets it: journalled, metered, with this attempt's seed and temperature."""
 
     name: str
+    temperature: float
+    seed: int
+    """Of this attempt, for agents that ask on their own."""
 
     def ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
-        """Raises: ModelError, BudgetSpent; OutOfTime when the attempt's time is over."""
+        """Raises: ModelError, BudgetSpent; AttemptOver when the attempt's time or the task's money is over."""
+        ...
+
+    def left(self) -> float:
+        """Seconds of the attempt's time; what our own tests take is not counted."""
+        ...
+
+    def spend(self, usage: Usage) -> None:
+        """For an agent that asks on its own and cannot say it in its `Effort`, for it is about to raise."""
         ...
 
 
@@ -332,6 +347,8 @@ class Context:
     benchmark: Any = None
     name: str = ""
     """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""
+    model: str = ""
+    """For agents: this rung's, as on the command line, without the format; empty for none."""
     edit_format: str = ""
     """For agents that write edits: how this rung's model is asked to."""
     workers: int = 1

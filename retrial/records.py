@@ -80,7 +80,10 @@ def _common(attempt: Attempt) -> dict[str, object]:
         "completion_tokens": attempt.usage.completion_tokens,
         "calls": attempt.usage.calls,
         "cached_tokens": attempt.usage.cached_tokens,
+        "cache_write_tokens": attempt.usage.cache_write_tokens,
         "reasoning_tokens": attempt.usage.reasoning_tokens,
+        "served": list(attempt.served),
+        "left_out": list(attempt.left_out),
         "model_seconds": round(attempt.usage.seconds, 3),
         "duration": round(attempt.usage.seconds, 3),
         "seconds": round(attempt.seconds, 3),
@@ -113,17 +116,3 @@ def without_tests(patch: str, editable: Collection[str]) -> str:
 def _is_test(change: patches.Change) -> bool:
     name = f"/{change.new or change.old or ''}"
     return any(part in name for part in TEST_PATHS)
-
-
-def chat_markdown(prediction: Prediction) -> str:
-    """The chats of all attempts, to read."""
-    parts = [f"# {prediction.instance_id}\n"]
-    for attempt in prediction.attempts:
-        parts.append(f"## Attempt {attempt.number}: {attempt.model} ({attempt.edit_format or 'no format'})\n")
-        for message in attempt.effort.chat if attempt.effort else ():
-            parts.append(f"### {message.role}\n\n{message.content.rstrip()}\n")
-        if attempt.error:
-            parts.append(f"**Not measured:** {attempt.error}\n")
-        elif attempt.verdict:
-            parts.append(f"**Visible check:** {attempt.verdict.outcome} {attempt.verdict.reason}\n")
-    return "\n".join(parts)

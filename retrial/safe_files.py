@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK, so that a named pipe cannot hold us.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+LONGEST_PATH = 4096
 _THEIRS = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTEMPTY}
 
 
@@ -131,3 +134,50 @@ def _step(opened: int, folder: str, create: bool) -> int:
         inner = os.open(folder, _FOLDER, dir_fd=opened)
     os.close(opened)
     return inner
+
+
+def permit(path: Path, bits: int) -> None:
+    """Let us read what an agent took our right to read from."""
+    if path.lstat().st_mode & bits == bits:
+        return
+    opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        # What was opened, not what may have its name by now.
+        mode = os.fstat(opened).st_mode
+        if not stat.S_ISLNK(mode):
+            os.chmod(f"/proc/self/fd/{opened}", stat.S_IMODE(mode) | bits)
+    finally:
+        os.close(opened)
+
+
+def remove_all(holder: Path) -> None:
+    """As much as can be removed."""
+    for entry in everything(holder):
+        if entry.is_dir(follow_symlinks=False):
+            with suppress(OSError):
+                permit(Path(entry.path), 0o700)
+    # Something of the agent's may still be at work in there; that is no reason to lose its patch.
+    try:
+        shutil.rmtree(holder, ignore_errors=True)
+    except RecursionError:
+        # Folders in folders, a thousand deep.
+        subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
+
+
+def nameable(entry: os.DirEntry[str]) -> bool:
+    """Its path is not too long for the system."""
+    return len(os.fsencode(entry.path)) < LONGEST_PATH
+
+
+def everything(root: Path) -> Iterator[os.DirEntry[str]]:
+    """All files and folders below, a folder before it is looked into; not what is too deep to be named."""
+    waiting = [str(root)]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in filter(nameable, entries):
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
-from retrial.chat import Budget, MeteredChat, Sampling
-from retrial.errors import BudgetSpent, EnvironmentMissing, NotMeasured, OutOfTime, PatchError, TreeError
+from retrial.budget import Budget, TaskBudget, committed
+from retrial.chat import MeteredChat, Sampling
+from retrial.config import ModelOptions
+from retrial.errors import AttemptOver, BudgetSpent, EnvironmentMissing, NotMeasured, NotRecorded, PatchError, TreeError
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
@@ -29,42 +31,50 @@ class Rung:
     agent: Agent
     edit_format: str
     price: Price | None
+    options: ModelOptions
+    spends: bool = False
+    """The agent asks on its own, and says afterwards what that cost."""
+
+    def sampling(self, go: int, seconds: float) -> Sampling:
+        """The same question with the same seed is the same reply: a model's later goes must differ."""
+        options = self.options
+        return Sampling(
+            temperature=options.temperature if go == 1 else options.retry_temperature,
+            seed=options.seed + go - 1,
+            max_tokens=options.max_tokens,
+            seconds=seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
     rungs: tuple[Rung, ...]
     tries: int
-    seed: int
-    temperature: float
-    retry_temperature: float
-    max_tokens: int
     seconds: float
     """For one attempt's agent."""
     name: str
     """model_name_or_path."""
+    max_cost: float | None = None
+    """USD for one task."""
 
     def steps(self) -> Iterator[tuple[int, Rung, Sampling]]:
         """(round, rung, how it asks), in order."""
-        asked: Counter[str] = Counter()
+        asked: Counter[Hashable] = Counter()
         for round_ in range(1, self.tries + 1):
             for rung in self.rungs:
-                asked[rung.name] += 1
-                yield round_, rung, self._sampling(asked[rung.name])
-
-    def _sampling(self, go: int) -> Sampling:
-        """The same question with the same seed is the same reply: a model's later goes must differ."""
-        temperature = self.temperature if go == 1 else self.retry_temperature
-        seed = self.seed + go - 1
-        return Sampling(temperature=temperature, seed=seed, max_tokens=self.max_tokens, seconds=self.seconds)
+                model = (rung.name, rung.options)
+                asked[model] += 1
+                yield round_, rung, rung.sampling(asked[model], self.seconds)
 
 
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:
     """All attempts at one task. Raises only for defects of our own: broken machinery is noted on the attempt."""
     attempts: list[Attempt] = []
+    spent = committed(journal.lines()) if ladder.max_cost is not None else 0.0
+    purse = TaskBudget(ladder.max_cost, spent, budget)
     for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
         journal.append("attempt_started", attempt=number, model=rung.name, sampling=sampling)
-        chat = MeteredChat(rung.model, sampling, journal, budget, rung.price, task.instance_id, number)
+        chat = MeteredChat(rung.model, sampling, journal, purse, rung.price, task.instance_id, number)
         blank = Attempt(
             number=number,
             round=round_,
@@ -73,10 +83,15 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
             seed=sampling.seed,
             temperature=sampling.temperature,
         )
-        attempt, fatal = _attempt(task, rung.agent, chat, check, blank)
+        attempt, fatal = _attempt(task, rung, chat, check, blank)
+        if chat.out_of_money and not chat.usage.calls:
+            # Nothing could be asked: that is no attempt, and if it is the first, no answer.
+            if attempts:
+                break
+            attempt = replace(blank, error=chat.out_of_money)
         attempts.append(attempt)
         journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
-        if attempt.plausible or attempt.unverified or fatal:
+        if attempt.plausible or attempt.unverified or fatal or chat.out_of_money:
             break
     return Prediction(
         instance_id=task.instance_id,
@@ -87,23 +102,24 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
     )
 
 
-def _attempt(task: Task, agent: Agent, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:
+def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:
     """One go from scratch, and whether to stop the ladder."""
     started = time.monotonic()
     try:
         with open_workspace(task.tree) as workspace:
-            attempt = _go(task, agent, chat, workspace, check, blank)
+            attempt = _go(task, rung, chat, workspace, check, blank)
     except NotMeasured as error:
         attempt = replace(blank, error=str(error) or type(error).__name__)
         # What the next attempt would meet too.
-        fatal = isinstance(error, BudgetSpent | TreeError | EnvironmentMissing)
+        fatal = isinstance(error, BudgetSpent | NotRecorded | TreeError | EnvironmentMissing)
     else:
         fatal = False
-    return replace(attempt, usage=chat.usage, seconds=time.monotonic() - started), fatal
+    seconds = time.monotonic() - started
+    return replace(attempt, usage=chat.usage, served=chat.served, left_out=chat.left_out, seconds=seconds), fatal
 
 
 def _go(
-    task: Task, agent: Agent, chat: MeteredChat, workspace: Workspace, check: VisibleCheck, blank: Attempt
+    task: Task, rung: Rung, chat: MeteredChat, workspace: Workspace, check: VisibleCheck, blank: Attempt
 ) -> Attempt:
     def visible() -> Verdict:
         started = time.monotonic()
@@ -112,8 +128,12 @@ def _go(
         return verdict
 
     try:
-        effort = agent.solve(task, workspace, chat, visible)
-    except (OutOfTime, PatchError) as error:
+        if rung.spends:
+            chat.check()
+        effort = rung.agent.solve(task, workspace, chat, visible)
+        chat.spend(effort.spent)
+        chat.show(effort.chat)
+    except (AttemptOver, PatchError) as error:
         # The agent's own end: what it has by then counts.
         effort = Effort(edit_outcome=False, notes=(str(error),))
     # We read the patch and run the check ourselves: what the agent says of its success is only counted.
@@ -125,6 +145,7 @@ def _go(
         counted=selection.patch,
         dropped=selection.dropped,
         edit_outcome=effort.edit_outcome,
+        edit_format=effort.edit_format or blank.edit_format,
         lint_outcome=not verdict.lint,
         test_outcome=None if verdict.outcome is Outcome.UNVERIFIED else verdict.resolved,
         effort=effort,

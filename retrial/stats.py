@@ -1,7 +1,8 @@
-"""Rates with their uncertainty."""
+"""Rates with their uncertainty, and sums of what may be unknown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import sqrt
 
 Z95 = 1.959963984540054
@@ -19,3 +20,23 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     low = 0.0 if successes == 0 else centre - half
     high = 1.0 if successes == trials else centre + half
     return low, high
+
+
+def rate(resolved: int, of: int) -> dict[str, object]:
+    """A share in percent with its interval, as results.json has it."""
+    low, high = wilson(resolved, of)
+    percent = 100 * resolved / of if of else 0.0
+    return {
+        "percent": round(percent, 2),
+        "low": round(100 * low, 2),
+        "high": round(100 * high, 2),
+        "resolved": resolved,
+        "of": of,
+    }
+
+
+def total(costs: Iterable[float | None]) -> float | None:
+    """None, unknown, as soon as one of them is."""
+    found = list(costs)
+    known = [cost for cost in found if cost is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -55,7 +55,8 @@ def to_line(value: object) -> bytes:
 
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        # What is not to be shown is not to be written either.
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Path):
@@ -84,8 +85,10 @@ class Journal:
 
     def append(self, event: str, **fields: object) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock, self._path.open("ab") as file:
-            file.write(to_line({"event": event, **fields}))
+        with self._lock, self._path.open("ab+") as file:
+            # What a killed process left of a line must not take this one with it.
+            torn = file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
+            file.write((b"\n" if torn else b"") + to_line({"event": event, **fields}))
             file.flush()
             os.fsync(file.fileno())
 
@@ -145,21 +148,30 @@ class Run:
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
 
+    def journal_paths(self) -> list[Path]:
+        return sorted((self.folder / "journal").glob("*.jsonl"))
+
     def prediction_path(self, instance_id: str) -> Path:
         return self.folder / f"{_safe(instance_id)}.json"
 
-    def has_prediction(self, instance_id: str) -> bool:
+    def prediction(self, instance_id: str) -> dict[str, Any] | None:
         """A whole one: what is torn is done again."""
         path = self.prediction_path(instance_id)
         try:
-            return path.is_file() and bool(self._prediction(path))
+            return self._prediction(path) if path.is_file() else None
         except UsageError:
-            return False
+            return None
+
+    def has_prediction(self, instance_id: str) -> bool:
+        return self.prediction(instance_id) is not None
 
     def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
-        write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
+        self.write_chat(instance_id, chat)
         write_atomically(self.prediction_path(instance_id), to_json(record))
+
+    def write_chat(self, instance_id: str, chat: str) -> None:
+        write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
 
     def chat(self, instance_id: str) -> str:
         path = self.folder / f"{_safe(instance_id)}.md"
@@ -229,8 +241,10 @@ class Run:
         total = Usage()
         for path in sorted((self.folder / "journal").glob("*.jsonl")):
             for line in Journal(path).lines():
-                if line.get("event") == "reply":
+                if line.get("event") == "reply" and not line["reply"].get("recorded"):
                     total += Usage(**line["reply"]["usage"])
+                elif line.get("event") == "spent":
+                    total += Usage(**line["usage"])
         return total
 
 
@@ -253,7 +267,7 @@ def find_run(home: Path, text: str) -> Run | None:
 
 
 def latest_run(home: Path) -> str:
-    """The run of harness.py that was started last."""
+    """The run of harness.py that was started last; its grid, if it belongs to one."""
     found = []
     for path in (home / "predictions").glob("*/run.json"):
         try:
@@ -262,7 +276,7 @@ def latest_run(home: Path) -> str:
             # Another run's broken file is no reason not to find this one.
             continue
         if isinstance(config, dict) and config.get("program") == "harness.py":
-            found.append((str(config.get("started", "")), path.parent.name))
+            found.append((str(config.get("started", "")), str(config.get("grid") or path.parent.name)))
     if not found:
         raise UsageError("There is no run yet: start one with 'python harness.py'.")
     return max(found)[1]

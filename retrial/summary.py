@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record, image_trees, required_tests, seed_statistics
+from retrial import aider_record, comparison, image_trees, required_tests, rungs, seed_statistics, stats
 from retrial.attempts import Usage
+from retrial.cases import Case, from_records
+from retrial.comparison import Compared
 from retrial.score import Scored
-from retrial.stats import wilson
 from retrial.types import Outcome, Status
 
 SCHEMA = 1
@@ -38,6 +39,11 @@ class Report:
     """How phase 1 was called."""
     visible_tests: str | None = None
     """How phase 1 chose them, where there was a choice."""
+    agent_isolated: bool | None = None
+    """It saw nothing but what it was given; None where nobody knows."""
+    rungs: tuple[str, ...] = ()
+    """Titles of the ladder's, in order; empty where predictions come from several ladders, or from none."""
+    reasoning_effort: str = ""
     provenance: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -63,6 +69,10 @@ class Report:
         rows = (row for row in self.scored if row.verdict.official not in (None, row.verdict.resolved))
         return sorted(row.task.instance_id for row in rows)
 
+    @property
+    def resolved_ids(self) -> set[str]:
+        return {row.task.instance_id for row in self.resolved}
+
     def attempts(self) -> str:
         """`2+` as soon as one chosen patch had more than one go at it."""
         return "2+" if any(len(record.get("all_results", ())) > 1 for record in self.records.values()) else "1"
@@ -71,12 +81,14 @@ class Report:
 def results(report: Report) -> dict[str, object]:
     """The content of results.json."""
     calibrated = [row for row in report.measured if not row.void]
+    found = _measured_cases(report)
     return {
         **_lists(report),
         "schema": SCHEMA,
         "run": report.run,
         "benchmark": report.benchmark,
         "visible_tests": report.visible_tests,
+        "agent_isolated": report.agent_isolated,
         "totals": {**totals(report), "tests": tests(report.measured)},
         "rate": {
             **rate(report.measured),
@@ -84,7 +96,7 @@ def results(report: Report) -> dict[str, object]:
             "visible_is_hidden": report.visible_is_hidden,
         },
         "rate_calibrated": rate(calibrated),
-        "rate_of_benchmark": _rate(len(report.resolved), report.benchmark_size),
+        "rate_of_benchmark": stats.rate(len(report.resolved), report.benchmark_size),
         "official_differs": report.official_differs,
         "statistics": seed_statistics.build(report.measured, report.records, report.spent, report.benchmark_size),
         "not_measured": report.not_measured,
@@ -92,16 +104,23 @@ def results(report: Report) -> dict[str, object]:
         "void": report.void,
         "by_language": _by_language(report),
         "by_model": _by_model(report),
-        "by_format": _by(report, lambda row: str(_record(report, row).get("edit_format") or "unknown")),
+        "by_format": comparison.by_format(found),
+        "ladder": rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
         "spent": report.spent,
         "provenance": dict(report.provenance),
-        "aider": _aider(report),
+        "aider": aider_record.build(
+            report.run,
+            found,
+            command=report.command,
+            date=report.started[:10],
+            reasoning_effort=report.reasoning_effort,
+        ),
         "instances": [_instance(report, row) for row in report.scored],
     }
 
 
 def rate(rows: Sequence[Scored]) -> dict[str, object]:
-    return _rate(sum(row.verdict.resolved for row in rows), len(rows))
+    return stats.rate(sum(row.verdict.resolved for row in rows), len(rows))
 
 
 def totals(report: Report) -> dict[str, int]:
@@ -113,18 +132,6 @@ def totals(report: Report) -> dict[str, int]:
         "not_measured": len(report.not_measured),
         "skipped": len(report.skipped),
         "void": len(report.void),
-    }
-
-
-def _rate(resolved: int, of: int) -> dict[str, object]:
-    low, high = wilson(resolved, of)
-    percent = 100 * resolved / of if of else 0.0
-    return {
-        "percent": round(percent, 2),
-        "low": round(100 * low, 2),
-        "high": round(100 * high, 2),
-        "resolved": resolved,
-        "of": of,
     }
 
 
@@ -151,13 +158,6 @@ def _lists(report: Report) -> dict[str, list[str]]:
     }
 
 
-def _by(report: Report, name: Any) -> dict[str, object]:
-    groups: dict[str, list[Scored]] = {}
-    for row in report.measured:
-        groups.setdefault(name(row), []).append(row)
-    return {key: rate(rows) for key, rows in sorted(groups.items())}
-
-
 def _by_language(report: Report) -> dict[str, dict[str, object]]:
     rows = {
         row.task.language: [each for each in report.measured if each.task.language == row.task.language]
@@ -173,46 +173,32 @@ def tests(rows: Sequence[Scored]) -> dict[str, int]:
 
 
 def _by_model(report: Report) -> dict[str, dict[str, object]]:
-    """What each model of the ladder was asked and brought; for foreign files, by their own name."""
-    if not report.records:
-        return {
-            key: {"rate": value} for key, value in _by(report, lambda row: row.submission.model_name_or_path).items()
-        }
-    resolved = _resolved_ids(report)
-    models: dict[str, list[tuple[str, Mapping[str, Any], bool]]] = {}
-    for instance_id, record in report.records.items():
-        for attempt in record.get("all_results", ()):
-            chosen = attempt["try"] == record["try"]
-            models.setdefault(attempt["model"], []).append((instance_id, attempt, chosen))
-    return {name: _model_row(rows, resolved) for name, rows in sorted(models.items())}
+    """What each model was asked and brought; for foreign files, the rate by their own name."""
+    if report.records:
+        return rungs.by_model(report.records.values(), report.resolved_ids)
+    groups: dict[str, list[Scored]] = {}
+    for row in report.measured:
+        groups.setdefault(row.submission.model_name_or_path, []).append(row)
+    return {name: {"rate": rate(rows)} for name, rows in sorted(groups.items())}
 
 
-def _model_row(rows: list[tuple[str, Mapping[str, Any], bool]], resolved: set[str]) -> dict[str, object]:
-    attempts = [attempt for _, attempt, _ in rows]
-    costs = [attempt["cost"] for attempt in attempts]
-    return {
-        "attempts": len(attempts),
-        "plausible": sum(attempt["plausible"] for attempt in attempts),
-        "unverified": sum(attempt.get("unverified", False) for attempt in attempts),
-        "chosen": sum(chosen for _, _, chosen in rows),
-        "resolved": sum(chosen and instance_id in resolved for instance_id, _, chosen in rows),
-        "not_measured": sum(bool(attempt["error"]) for attempt in attempts),
-        "calls": sum(attempt["calls"] for attempt in attempts),
-        "prompt_tokens": sum(attempt["prompt_tokens"] for attempt in attempts),
-        "completion_tokens": sum(attempt["completion_tokens"] for attempt in attempts),
-        "cost": None if None in costs else round(sum(costs), 6),
-        "model_seconds": round(sum(attempt["model_seconds"] for attempt in attempts), 2),
-    }
+def _measured_cases(report: Report) -> list[Case]:
+    """What phase 1 did about every task that phase 2 could measure; nothing for files made elsewhere."""
+    found = (_record(report, row) for row in report.measured)
+    return from_records((record for record in found if record), report.resolved_ids)
 
 
-def _aider(report: Report) -> dict[str, object]:
-    refuted = {row.task.instance_id for row in report.measured if not row.verdict.resolved}
-    records = [_record(report, row) for row in report.measured if _record(report, row)]
-    return aider_record.build(report.run, records, refuted, command=report.command, date=report.started[:10])
-
-
-def _resolved_ids(report: Report) -> set[str]:
-    return {row.task.instance_id for row in report.resolved}
+def compared(report: Report, model: str, edit_format: str) -> Compared:
+    """What a comparison of several runs needs of this one."""
+    return Compared(
+        run=report.run,
+        model=model,
+        edit_format=edit_format,
+        measured=tuple(_measured_cases(report)),
+        not_measured=report.not_measured,
+        skipped=report.skipped,
+        spent=report.spent,
+    )
 
 
 def _record(report: Report, row: Scored) -> Mapping[str, Any]:

@@ -21,13 +21,13 @@ def render(report: Report, content: Mapping[str, Any]) -> str:
         parts.append(_instances(report, content))
     if len(content["by_language"]) > 1:
         parts.append(_languages(content["by_language"]))
-    if content["by_model"] and report.records:
-        parts.append(_models(content["by_model"]))
+    if content["ladder"]:
+        parts.append(ladder(content["ladder"], scored=True))
     parts.append(_headline(report, content))
     return "\n\n".join(parts)
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as they need to be, the last one free."""
     widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
 
@@ -44,7 +44,7 @@ def _instances(report: Report, content: Mapping[str, Any]) -> str:
         tests = f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
         rows.append((row["instance_id"], row["outcome"], tests, tries, _short(row["reason"])))
-    return grid(("instance", "outcome", "tests", "try", "reason"), rows)
+    return aligned(("instance", "outcome", "tests", "try", "reason"), rows)
 
 
 def _short(text: str) -> str:
@@ -64,22 +64,81 @@ def _languages(by_language: Mapping[str, Mapping[str, Any]]) -> str:
         )
         for name, row in by_language.items()
     ]
-    return grid(("language", "measured", "resolved", "rate", "tests"), rows)
+    return aligned(("language", "measured", "resolved", "rate", "tests"), rows)
 
 
-def _models(by_model: Mapping[str, Mapping[str, Any]]) -> str:
+def ladder(rungs: Sequence[Mapping[str, Any]], *, scored: bool) -> str:
+    """What each rung brought; what is resolved is known only when it was scored."""
     rows = [
         (
-            name,
+            row["rung"],
             str(row["attempts"]),
             f"{row['plausible']}" + (f" + {row['unverified']} unverified" if row["unverified"] else ""),
-            str(row["resolved"]),
-            f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}",
+            *((str(row["resolved"]),) if scored else ()),
+            str(row["num_malformed_responses"]),
+            _tokens(row),
             money(row["cost"]),
+            _each(row["cost_per_plausible"]),
         )
-        for name, row in by_model.items()
+        for row in rungs
     ]
-    return grid(("model", "attempts", "plausible", "resolved", "tokens in / out", "cost"), rows)
+    resolved = ("resolved",) if scored else ()
+    header = ("rung", "attempts", "plausible", *resolved, "malformed", "tokens in / out", "cost", "each plausible")
+    return aligned(header, rows)
+
+
+def comparison(content: Mapping[str, Any]) -> str:
+    """The runs of a grid side by side."""
+    header = (
+        *("model", "format", "resolved", "rate", "common", "turn 1", "turn 2", "well formed", "malformed"),
+        *("lazy", "syntax", "tokens in / out", "cost", "each resolved", "s/case"),
+    )
+    by_format, by_model, common = content["by_format"], content["by_model"], content["common"]
+    rows = [_compared(row["model"], row["edit_format"], row) for row in content["runs"]]
+    if len(by_model) > 1:
+        rows += [_compared("all", name, row) for name, row in by_format.items()]
+    if len(by_format) > 1:
+        rows += [_compared(name, "all", row) for name, row in by_model.items()]
+    lines = [
+        f"measured by all {common['measured_by_all']} of {common['of']} tasks (column common: of these alone)",
+        *(f"not measured    {row['not_measured']} in {row['run']}" for row in content["runs"] if row["not_measured"]),
+        *(f"not started     {name}" for name in content["not_started"]),
+    ]
+    return f"{aligned(header, rows)}\n\n" + "\n".join(lines)
+
+
+def _compared(model: str, edit_format: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    common = row["rate_common"]
+    return (
+        model,
+        edit_format,
+        f"{row['resolved']}/{row['of']}",
+        f"{row['percent']:.1f} %",
+        f"{common['resolved']}/{common['of']}",
+        _share_of_cases(row, "pass_rate_1"),
+        _share_of_cases(row, "pass_rate_2"),
+        _share_of_cases(row, "percent_cases_well_formed"),
+        str(row.get("num_malformed_responses", "-")),
+        str(row.get("lazy_comments", "-")),
+        str(row.get("syntax_errors", 0) + row.get("indentation_errors", 0)),
+        _tokens(row),
+        money(row["cost"]),
+        _each(row["cost_per_resolved"]),
+        str(row.get("seconds_per_case", "-")),
+    )
+
+
+def _share_of_cases(row: Mapping[str, Any], name: str) -> str:
+    return f"{row[name]:.1f} %" if name in row else "-"
+
+
+def _tokens(row: Mapping[str, Any]) -> str:
+    return f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}"
+
+
+def _each(cost: float | None) -> str:
+    """Unknown, or of nothing."""
+    return "-" if cost is None else money(cost)
 
 
 def money(cost: float | None) -> str:

@@ -17,7 +17,7 @@ from retrial.past import Past
 from retrial.patches import normalise
 from retrial.progress import say
 from retrial.protocols import Benchmark, Context
-from retrial.store import Run
+from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
 
 
@@ -36,6 +36,18 @@ class Trial:
     untouched: bool = False
     merged: Merged | None = None
     """When it was just made of several runs."""
+
+
+def find_grid(rest: Sequence[str]) -> Run | None:
+    """The grid that is named alone, or that was started last; None when it is anything else.
+
+    Raises: UsageError when there is nothing.
+    """
+    if len(rest) > 1:
+        return None
+    home = paths.home()
+    run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+    return run if run is not None and past.is_grid(run.config()) else None
 
 
 def from_run(options: ReportOptions, run: Run) -> Trial:
@@ -98,6 +110,7 @@ def _from_past(options: ReportOptions, found: Past) -> Trial:
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
     sources = {"sources": stored["sources"]} if past.is_merged(stored) else {}
+    replayed = {"replay_of": found.identity["replay_of"]} if "replay_of" in found.identity else {}
     return Trial(
         run=run,
         benchmark=benchmark,
@@ -109,6 +122,7 @@ def _from_past(options: ReportOptions, found: Past) -> Trial:
             "benchmark_digest": found.identity.get("benchmark_digest"),
             "harness": stored.get("versions"),
             **sources,
+            **replayed,
         },
     )
 

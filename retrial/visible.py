@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from retrial import cache, patches
 from retrial.checks import check_selection, lint, nothing_to_check, select
 from retrial.patches import Selection
 from retrial.protocols import Sandbox
-from retrial.types import Check, Outcome, Status, Task, Verdict
+from retrial.store import Journal
+from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 FEWER = (None, 2, 1)
 """How many test files to ask of: one that hangs or cannot be loaded must not silence the others."""
@@ -24,15 +25,24 @@ class VisibleCheck:
         tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
         verdicts: cache.Verdicts,
+        journal: Journal | None = None,
+        how: str = "",
+        recorded: Mapping[str, Verdict] | None = None,
     ) -> None:
+        """`recorded` is what a run that is played again has in its journal; it counts where `how` is the same."""
         self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
+        self._journal, self._how, self._recorded = journal, how, recorded or {}
         self._known: dict[str, tuple[Selection, Verdict]] = {}
         self._before: dict[str, Verdict] = {}
 
     def __call__(self, patch: str) -> tuple[Selection, Verdict]:
-        if patch not in self._known:
+        new = patch not in self._known
+        if new:
             self._known[patch] = self._ask(patch)
-        return self._known[patch]
+        selection, verdict = self._known[patch]
+        if self._journal is not None:
+            self._journal.append("check", key=self._key(patch, selection), **({"verdict": verdict} if new else {}))
+        return selection, verdict
 
     def _ask(self, patch: str) -> tuple[Selection, Verdict]:
         selection = select(self._task, patch)
@@ -40,6 +50,10 @@ class VisibleCheck:
             return Selection(patch="", dropped=()), selection
         if not selection.patch:
             return selection, nothing_to_check(selection)
+        recorded = self._recorded.get(self._key(patch, selection))
+        if recorded is not None:
+            # Run again, the same tests would say the same in other words: how long they took, where they lie.
+            return selection, recorded
         edited, why = patches.touched(selection.patch), ""
         for most in FEWER:
             check = self._tests(edited, most)
@@ -53,6 +67,10 @@ class VisibleCheck:
             why = usable
         errors = lint(self._task, selection.patch)
         return selection, Verdict(outcome=Outcome.UNVERIFIED, reason=why, lint=errors, dropped=selection.dropped)
+
+    def _key(self, patch: str, selection: Selection) -> str:
+        """What a check of this patch is known by in the journal."""
+        return fingerprint(self._how, patch, selection.patch, selection.dropped)[:16]
 
     def _usable(self, check: Check) -> Check | str:
         """The check, asking only for what was green before: a repository's own tests need not all pass.

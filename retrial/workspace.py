@@ -6,9 +6,9 @@ so whatever it does to its `.git`, its attributes or its settings changes nothin
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -98,18 +98,33 @@ class Folder:
         except FileNotFoundError as error:
             raise PatchError(f"There is no file '{path}' to remove.") from error
 
+    def hand_over(self, user: int) -> None:
+        """Make everything here that user's; what is known to be as in the base stays known."""
+        still = [path for path, known in self._untouched.items() if known == _look(f"{self.root}/{path}")]
+        for entry in safe_files.everything(self.root):
+            if entry.stat(follow_symlinks=False).st_uid != user:
+                os.lchown(entry.path, user, user)
+        os.lchown(self.root, user, user)
+        moment = os.lstat(self.root).st_ctime_ns
+        while still and os.lstat(self.root).st_ctime_ns == moment:
+            # A tick later, all of them can be told from what is written from now on.
+            os.lchown(self.root, user, user)
+        self._untouched = signatures(self.root, still, self.root)
+
     def _found(self) -> dict[str, _Found]:
         """Path → mode and content of every file and symlink that a patch can hold."""
         found: dict[str, _Found] = {}
         omitted: list[str] = []
         for path, entry in self._walk():
-            signature = self._untouched.get(path)
-            if signature and signature == _signature(entry.stat(follow_symlinks=False)):
-                found[path] = self._original(path)
-            elif content := _content(entry, path):
-                found[path] = content
-            else:
-                omitted.append(path)
+            # It may just have gone: an agent that asks for tests goes on with its work.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                signature = self._untouched.get(path)
+                if signature and signature == _signature(entry.stat(follow_symlinks=False)):
+                    found[path] = self._original(path)
+                elif content := _content(self.root, entry, path):
+                    found[path] = content
+                else:
+                    omitted.append(path)
         self.omitted = tuple(sorted(omitted))
         # What cannot be said in a patch is not said: such a file of the base is neither changed nor deleted.
         return found | {path: self._original(path) for path in omitted if path in self._base}
@@ -145,13 +160,18 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, all repositories' own folders left out."""
-    _permit(folder, 0o500)
-    with os.scandir(folder) as entries:
-        return [entry for entry in entries if entry.name.lower() != ".git"]
+    """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
+    try:
+        safe_files.permit(folder, 0o500)
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.name.lower() != ".git" and safe_files.nameable(entry)]
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            return []
+        raise
 
 
-def _content(entry: os.DirEntry[str], path: str) -> _Found | None:
+def _content(root: Path, entry: os.DirEntry[str], path: str) -> _Found | None:
     """Mode and content; None for pipes and the like, for what is too large, and for names that no patch may have."""
     found = entry.stat(follow_symlinks=False)
     try:
@@ -160,18 +180,12 @@ def _content(entry: os.DirEntry[str], path: str) -> _Found | None:
             return git.SYMLINK, os.fsencode(os.readlink(entry.path))
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
             return None
-        _permit(Path(entry.path), 0o400)
-        file = safe_files.read(Path(entry.path).parent, entry.name)
+        safe_files.permit(Path(entry.path), 0o400)
+        # From the root: a folder on the way may by now be a link to somewhere else.
+        file = safe_files.read(root, path)
     except PatchError:
         return None
     return (git.EXECUTABLE if file.executable else git.REGULAR, file.content) if file else None
-
-
-def _permit(path: Path, bits: int) -> None:
-    """Let us read what an agent took our right to read from."""
-    mode = path.lstat().st_mode
-    if mode & bits != bits and not stat.S_ISLNK(mode):
-        path.chmod(stat.S_IMODE(mode) | bits)
 
 
 @contextmanager
@@ -197,7 +211,7 @@ def open_workspace(
         untouched = signatures(root, base) if len(base) >= LARGE else {}
         yield Folder(root, base, modes, ignored=ignored, untouched=untouched)
     finally:
-        _remove(holder)
+        safe_files.remove_all(holder)
 
 
 def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
@@ -210,15 +224,22 @@ def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> 
         raise NotMeasured(f"git could not prepare the workspace: {done.complaint}.")
 
 
-def signatures(root: Path, paths: Iterable[str]) -> dict[str, Signature]:
+def signatures(root: Path, paths: Iterable[str], last: Path | None = None) -> dict[str, Signature]:
     """Of files as laid out: nobody can write one and keep its time of change.
 
-    That time moves in ticks, though. Whatever is written from now on is not older than the index, which came last;
-    only what is older than that can be told from it, and the rest is read each time.
+    That time moves in ticks, though. Whatever is written from now on is not older than what was changed last (the
+    index, unless another is named); only what is older than that can be told from it, and the rest is read each time.
     """
-    index = os.lstat(root / ".git" / "index").st_ctime_ns
+    newest = os.lstat(last or root / ".git" / "index").st_ctime_ns
     found = ((path, os.lstat(f"{root}/{path}")) for path in paths)
-    return {path: _signature(status) for path, status in found if status.st_ctime_ns < index}
+    return {path: _signature(status) for path, status in found if status.st_ctime_ns < newest}
+
+
+def _look(path: str) -> Signature | None:
+    try:
+        return _signature(os.lstat(path))
+    except OSError:
+        return None
 
 
 def _signature(found: os.stat_result) -> Signature:
@@ -242,12 +263,3 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
     if done.returncode > 1:
         raise NotMeasured(f"git could not read the .gitignore files: {done.complaint}.")
     return [decode(path) for path in done.stdout.split(b"\0")[:-1]]
-
-
-def _remove(holder: Path) -> None:
-    for folder, names, _ in os.walk(holder):
-        for name in names:
-            with suppress(OSError):
-                _permit(Path(folder, name), 0o700)
-    # Something of the agent's may still be at work in there; that is no reason to lose its patch.
-    shutil.rmtree(holder, ignore_errors=True)

@@ -51,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home and a cache of the test's own; only what was fetched is shared."""
     own = tmp_path / "cache"
     own.mkdir()
-    for fetched in ("weights", "stores"):
+    for fetched in ("weights", "stores", "aider"):
         shared = paths.cache() / fetched
         shared.mkdir(parents=True, exist_ok=True)
         (own / fetched).symlink_to(shared.resolve())

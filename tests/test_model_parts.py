@@ -9,14 +9,13 @@ import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from retrial import paths
 from retrial.attempts import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
-from retrial.models import _llama, _weights, local, replay
+from retrial.models import ModelSettings, _llama, _weights, local, replay
 from retrial.models._endpoints import PROVIDERS, resolve
 from retrial.prices import price
 from retrial.protocols import Context
@@ -26,7 +25,7 @@ KEYS = {key: f"key-of-{row.prefix}" for row in PROVIDERS for key in row.keys[:1]
 
 
 def context(name: str, cache: Path = Path("nowhere")) -> Context:
-    return Context(options=SimpleNamespace(api_base=None, price=None, cache=cache), name=name)
+    return Context(options=ModelSettings(cache=cache), name=name)
 
 
 def question(text: str = "Hello?") -> Request:
@@ -208,11 +207,10 @@ def test_one_core_is_left_to_others() -> None:
 
 USE_AND_EXIT = """
 import pathlib, sys
-from types import SimpleNamespace
-from retrial.models import local
+from retrial.models import ModelSettings, local
 from retrial.protocols import Context
 from retrial.attempts import Message, Request
-options = SimpleNamespace(api_base=None, price=None, cache=pathlib.Path(sys.argv[1]))
+options = ModelSettings(cache=pathlib.Path(sys.argv[1]))
 model = local.make(Context(options=options))
 ask = lambda seed, text="Tell a story.", **more: model.complete(
     Request(messages=(Message(role="user", content=text),), temperature=0.7, seed=seed, max_tokens=24, **more)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from retrial.attempts import Message, Reply, Request
-from retrial.errors import ModelError, UsageError
-from retrial.models import openai
+from retrial.errors import BudgetSpent, ModelError, UsageError
+from retrial.models import ModelSettings, openai
+from retrial.models._asking import Patience
 from retrial.models._endpoints import Endpoint, resolve
 from retrial.models._failures import mask, retry_after
 from retrial.models.openai import OpenAIModel
@@ -31,15 +33,23 @@ def question(text: str = "Hello?", *, timeout: float = 20.0, seed: int = 7) -> R
 
 
 @contextmanager
-def asking(*behaviours: Behaviour, try_seconds: float | None = None) -> Iterator[tuple[OpenAIModel, ChatServer]]:
+def asking(
+    *behaviours: Behaviour, try_seconds: float | None = None, extra: Mapping[str, object] | None = None
+) -> Iterator[tuple[OpenAIModel, ChatServer]]:
     with ChatServer(behaviours) as server:
         endpoint = Endpoint(
             title="the test's server", base_url=server.url, model="m-1", key=KEY, key_name="OPENAI_API_KEY"
         )
         price = Price(prompt=1.0, completion=2.0)
-        model = OpenAIModel(name="m-1", endpoint=endpoint, price=price, base_delay=0.001, try_seconds=try_seconds)
+        patience = Patience(base_delay=0.001, try_seconds=try_seconds)
+        model = OpenAIModel(name="m-1", endpoint=endpoint, price=price, extra=extra, patience=patience)
         with closing(model):
             yield model, server
+
+
+def served(model: str, fingerprint: str) -> Answer:
+    content = json.loads(reply().content)
+    return json_answer({**content, "model": model, "system_fingerprint": fingerprint})
 
 
 def test_a_reply_has_text_usage_cost_and_time() -> None:
@@ -72,6 +82,124 @@ def test_tool_calls_arrive_whether_their_arguments_are_text_or_objects() -> None
 def test_a_reply_that_was_cut_at_max_tokens_says_so() -> None:
     with asking(reply("Once upon", finish="length")) as (model, _):
         assert model.complete(question()).finish == "length"
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        ("max_tokens", "length"),
+        ("max_output_tokens", "length"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("content_filter", "content_filter"),
+        ("SAFETY", "content_filter"),
+        ("end_turn", "end_turn"),
+    ],
+)
+def test_however_a_provider_words_it_an_end_is_told(said: str, finish: str) -> None:
+    with asking(reply("Once upon", finish=said)) as (model, _):
+        assert model.complete(question()).finish == finish
+
+
+def test_a_model_that_only_thought_says_nothing() -> None:
+    thought = reply("", finish="length", reasoning_content="Let me see …", content=None)
+    parts = [{"type": "thinking", "text": "Hmm."}, {"type": "text", "text": "Yes."}, {"text": " No."}]
+    with asking(thought, reply("", content=parts)) as (model, _):
+        said = model.complete(question())
+        assert (said.text, said.finish) == ("", "length")
+        assert model.complete(question()).text == "Yes. No."
+
+
+def test_a_refusal_is_what_the_model_says() -> None:
+    with asking(reply("", content=None, refusal="I cannot help with that.")) as (model, _):
+        assert model.complete(question()).text == "I cannot help with that."
+
+
+def test_who_answered_is_read() -> None:
+    with asking(served("m-1-2026-01-01", "fp_1")) as (model, _):
+        said = model.complete(question())
+    assert (said.model, said.fingerprint) == ("m-1-2026-01-01", "fp_1")
+
+
+def test_extra_fields_go_into_the_body_and_are_never_left_out() -> None:
+    extra = {"reasoning_effort": "high", "provider": {"order": ["a"]}}
+    refusal = status(400, "Unsupported parameter: 'reasoning_effort'", param="reasoning_effort")
+    with asking(reply(), refusal, extra=extra) as (model, server):
+        model.complete(question())
+        with pytest.raises(ModelError, match="reasoning_effort"):
+            model.complete(question())
+    assert {name: server.requests[0].body[name] for name in extra} == extra
+
+
+THOUSAND = {"prompt_tokens": 1000, "completion_tokens": 100}
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (THOUSAND, (1000, 100, 0, 0, 0)),
+        ({**THOUSAND, "prompt_tokens_details": {"cached_tokens": 900}}, (1000, 100, 900, 0, 0)),
+        ({**THOUSAND, "prompt_tokens_details": {"cached_tokens": 9, "cache_write_tokens": 8}}, (1000, 100, 9, 8, 0)),
+        ({**THOUSAND, "completion_tokens_details": {"reasoning_tokens": 60}}, (1000, 100, 0, 0, 60)),
+        ({**THOUSAND, "prompt_cache_hit_tokens": 900, "prompt_cache_miss_tokens": 100}, (1000, 100, 900, 0, 0)),
+        ({**THOUSAND, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 5}, (1000, 100, 7, 5, 0)),
+        # Who counts what the cache held apart …
+        (
+            {
+                "input_tokens": 88,
+                "output_tokens": 100,
+                "cache_read_input_tokens": 900,
+                "cache_creation_input_tokens": 12,
+            },
+            (1000, 100, 900, 12, 0),
+        ),
+        # … and who counts what nobody sees in the total only.
+        (
+            {**THOUSAND, "total_tokens": 1160, "completion_tokens_details": {"reasoning_tokens": 60}},
+            (1000, 160, 0, 0, 60),
+        ),
+        ({**THOUSAND, "total_tokens": 1160}, (1000, 160, 0, 0, 60)),
+        ({**THOUSAND, "prompt_tokens_details": None, "completion_tokens_details": "?"}, (1000, 100, 0, 0, 0)),
+        ({"prompt_tokens": -1, "completion_tokens": True}, (0, 0, 0, 0, 0)),
+    ],
+)
+def test_tokens_are_found_wherever_a_provider_puts_them(
+    usage: dict[str, object], counted: tuple[int, int, int, int, int]
+) -> None:
+    with asking(reply(usage=usage)) as (model, _):
+        said = model.complete(question()).usage
+    names = (said.prompt_tokens, said.completion_tokens, said.cached_tokens, said.cache_write_tokens)
+    assert (*names, said.reasoning_tokens) == counted
+
+
+def test_a_reply_that_got_lost_is_said_before_it_is_asked_for_again() -> None:
+    lost: list[int] = []
+    with asking(torn(), stalled(), status(500), reply("fine"), try_seconds=0.2) as (model, server):
+        said = model.complete(replace(question(), lost=lambda: lost.append(len(server.requests))))
+    assert said.usage.retries == 3
+    # What the server refused to answer costs nothing.
+    assert lost == [1, 2]
+
+
+def test_a_reply_that_may_not_get_lost_again_ends_it() -> None:
+    def enough() -> None:
+        raise BudgetSpent("The money is gone.")
+
+    with asking(torn(), reply("fine")) as (model, server), pytest.raises(BudgetSpent):
+        model.complete(replace(question(), lost=enough))
+    assert len(server.requests) == 1
+
+
+def test_sixty_four_questions_are_open_at_once() -> None:
+    everybody = threading.Barrier(64)
+
+    def together(asked: Asked) -> Answer:
+        everybody.wait(60)
+        return reply(asked.body["messages"][0]["content"])
+
+    with asking(together) as (model, _), ThreadPoolExecutor(64) as pool:
+        texts = list(pool.map(lambda number: model.complete(question(str(number), timeout=60)).text, range(64)))
+    assert texts == [str(number) for number in range(64)]
 
 
 def test_a_cost_said_by_the_provider_wins() -> None:
@@ -122,7 +250,7 @@ def test_a_reply_kept_alive_with_blanks_is_cut_too() -> None:
 
 def test_by_default_a_stalled_reply_leaves_time_for_a_second_try() -> None:
     with asking(stalled(), reply("fine")) as (model, _):
-        assert model.complete(question(timeout=1.0)).text == "fine"
+        assert model.complete(question(timeout=3.0)).text == "fine"
 
 
 def test_replies_that_always_stall_end_with_an_error_within_the_requests_time() -> None:
@@ -204,7 +332,7 @@ def test_an_endpoint_that_is_not_there_is_an_error_of_ours() -> None:
         url = server.url
     endpoint = Endpoint(title="nobody", base_url=url, model="m-1")
     with (
-        closing(OpenAIModel(name="m-1", endpoint=endpoint, base_delay=0.001)) as model,
+        closing(OpenAIModel(name="m-1", endpoint=endpoint, patience=Patience(base_delay=0.001))) as model,
         pytest.raises(ModelError, match="could not be reached"),
     ):
         model.complete(question())
@@ -220,7 +348,8 @@ def test_refused_parameters_are_left_out_or_renamed_and_that_is_remembered() -> 
     ) as (model, server):
         assert model.complete(question()).text == "fine"
         assert model.complete(question()).text == "fine"
-    assert len(server.requests) == 5
+        assert model.complete(question()).left_out == ("temperature", "seed")
+    assert len(server.requests) == 6
     last = server.requests[-1].body
     assert last["max_completion_tokens"] == 100
     assert not {"max_tokens", "temperature", "seed"} & last.keys()
@@ -272,6 +401,6 @@ def test_a_wait_is_read_as_seconds_milliseconds_or_a_date(headers: dict[str, str
 
 def test_making_a_model_without_its_key_names_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    options = SimpleNamespace(api_base=None, price=None, cache=tmp_path)
+    options = ModelSettings(cache=tmp_path)
     with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
         openai.make(Context(options=options, name="anthropic/claude-opus-4"))

@@ -130,6 +130,49 @@ def test_unverified_attempts_are_counted_apart_for_each_model() -> None:
     assert "3 + 3 unverified" in render(found, content(found))
 
 
+# aider's own summary
+
+AIDER = """
+    dirname test_cases model edit_format editor_model editor_edit_format commit_hash reasoning_effort thinking_tokens
+    pass_rate_1 pass_num_1 percent_cases_well_formed error_outputs num_malformed_responses num_with_malformed_responses
+    user_asks lazy_comments syntax_errors indentation_errors exhausted_context_windows test_timeouts prompt_tokens
+    completion_tokens total_tests command date versions seconds_per_case total_cost
+"""
+
+
+def test_aiders_summary_has_every_field_under_its_own_name() -> None:
+    found = content(report(*ROWS, records=RECORDS, reasoning_effort="high"))["aider"]
+    assert set(found) == set(AIDER.split())
+    assert (found["test_cases"], found["reasoning_effort"], found["thinking_tokens"]) == (5, "high", None)
+
+
+def test_aiders_sums_are_of_first_attempts_as_the_records_have_them() -> None:
+    first = attempt(1, num_error_outputs=3, num_user_asks=2, num_exhausted_context_windows=1, lazy_comments=4)
+    again = attempt(2, num_error_outputs=9, num_user_asks=9, tests_outcomes=[True], plausible=True)
+    found = content(report(ROWS[0], records=(record("a", first, again, chosen=2),)))["aider"]
+    assert (found["error_outputs"], found["user_asks"], found["lazy_comments"]) == (3, 2, 4)
+    assert (found["exhausted_context_windows"], found["pass_rate_1"], found["total_cost"]) == (1, 0.0, 0.5)
+
+
+# What each rung brought
+
+
+def test_the_ladder_is_in_the_results_and_printed() -> None:
+    found = report(*ROWS, records=RECORDS, rungs=("m:whole", "n:diff"))
+    rows = content(found)["ladder"]
+    assert [(row["rung"], row["attempts"], row["resolved"]) for row in rows] == [("m:whole", 6, 1), ("n:diff", 1, 1)]
+    assert [line.split()[0] for line in render(found, content(found)).splitlines() if ":" in line.split(" ")[0]] == [
+        "m:whole",
+        "n:diff",
+    ]
+
+
+def test_a_file_from_elsewhere_has_no_ladder_and_no_formats() -> None:
+    found = content(report(*ROWS))
+    assert (found["ladder"], found["by_format"], found["aider"]) == ([], {}, {})
+    assert found["by_model"]["me"]["rate"]["of"] == 5
+
+
 # What the benchmark's own grading says
 
 ODD = graded("odd", output(*PASSED), exit_code=3)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -390,3 +391,80 @@ def test_a_folder_of_a_large_tree_that_became_a_link_is_not_followed(tmp_path: P
         shell(work.root, "mv pkg1 ../elsewhere; ln -s ../elsewhere pkg1")
         changes = parse(work.diff())
         assert {change.name for change in changes} == {"pkg1", *(path for path in LARGE if path.startswith("pkg1/"))}
+
+
+# Handed over to another user
+
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its files to somebody else")
+
+
+@as_root
+def test_everything_becomes_the_other_users_but_nothing_that_a_link_points_to(work: Folder, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"")
+    (work.root / "link").symlink_to(outside)
+    os.mkfifo(work.root / "pipe")
+    (work.root / "sub").chmod(0)
+    work.hand_over(NOBODY)
+    everything = [work.root, *work.root.rglob("*")]
+    assert len(everything) > len(BASE)
+    assert {path.lstat().st_uid for path in everything} == {NOBODY}
+    assert outside.stat().st_uid == 0
+
+
+@as_root
+def test_a_large_tree_that_was_handed_over_is_still_not_read_and_every_edit_is_seen(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        work.hand_over(NOBODY)
+        early = [work.root / path for path in list(LARGE)[:100]]
+        before = [path.stat().st_atime_ns for path in early]
+        assert work.diff() == ""
+        assert [path.stat().st_atime_ns for path in early] == before
+        edited = list(LARGE)[:50] + list(LARGE)[-50:]
+        for path in edited:
+            edit_quietly(work.root / path)
+        assert {change.name for change in parse(work.diff())} == set(edited)
+
+
+@as_root
+def test_what_was_edited_before_it_is_handed_over_again_is_still_an_edit(tmp_path: Path) -> None:
+    with open_workspace(Files(LARGE), tmp_path) as work:
+        first, second, *_ = LARGE
+        edit_quietly(work.root / first)
+        work.hand_over(NOBODY)
+        edit_quietly(work.root / second)
+        work.write("ours.py", b"1\n")
+        work.hand_over(NOBODY)
+        assert {change.name for change in parse(work.diff())} == {first, second, "ours.py"}
+
+
+def test_a_folder_that_is_swapped_for_a_link_while_it_is_read_shows_nothing_of_what_is_there(
+    work: Folder, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "deep.py").write_bytes(b"gold\n")
+    walk = work._walk
+
+    def swapping() -> Iterator[tuple[str, os.DirEntry[str]]]:
+        for path, entry in walk():
+            if path == "sub/deep.py":
+                (work.root / "sub").rename(work.root / "moved")
+                (work.root / "sub").symlink_to(secret)
+            yield path, entry
+
+    work._walk = swapping  # type: ignore[method-assign]
+    assert "gold" not in work.diff()
+
+
+def test_folders_in_folders_too_deep_to_be_named_are_no_edit_and_can_be_removed(tmp_path: Path) -> None:
+    with open_workspace(Files(BASE), tmp_path) as work:
+        nest = "import os; [(os.mkdir('d'), os.chdir('d'), n > 1950 and open('long-name', 'w')) for n in range(2100)]"
+        subprocess.run([sys.executable, "-c", nest], cwd=work.root, check=True)
+        (work.root / "new.py").write_bytes(b"1\n")
+        work.hand_over(os.getuid())
+        assert {change.name for change in parse(work.diff())} == {"new.py"}
+        assert len(work.omitted) > 10
+    assert os.listdir(tmp_path) == []

@@ -10,8 +10,9 @@ from typing import Any
 
 from retrial import edits, patches, registry
 from retrial.agents import _finding
+from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
-from retrial.errors import OutOfTime, PatchError
+from retrial.errors import AttemptOver, PatchError
 from retrial.names import decode, encode
 from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
 from retrial.types import Outcome, Task, Verdict
@@ -20,26 +21,6 @@ FEEDBACK_LINES = 50
 SHOWN_AT_MOST = _finding.SHOWN + _finding.LISTED * _finding.LONGEST_PATH
 """Characters of a repository in a chat."""
 
-TASK = """\
-{instructions}
-
-####
-
-Use the above instructions to modify the supplied files: {files}
-Edit these files and do not write others in their stead.
-Keep and implement the existing function or class stubs, they will be called from unit tests.
-Only use the standard library, don't suggest installing any packages.
-Do not modify the test files.
-"""
-REPOSITORY = """\
-{instructions}
-
-####
-
-Resolve the above issue of a repository by changing these of its files: {files}
-Change no more than that needs. Test files cannot be changed.
-"""
-READ_ONLY = "\nThese files are there to be used and must not be changed:\n"
 FAILED = """\
 {output}
 
@@ -72,9 +53,9 @@ class EditAgent:
         try:
             if session.open():
                 session.run(self._turns)
-        except OutOfTime as error:
+        except AttemptOver as error:
             session.add(notes=(str(error),))
-        return replace(session.effort, chat=tuple(session.chat))
+        return session.effort
 
 
 class Session:
@@ -91,8 +72,7 @@ class Session:
     ) -> None:
         self._task, self._workspace, self._model, self._check = task, workspace, model, check
         self._format, self._reflections = edit_format, reflections
-        # Not the manifests: the task is about code, and asks for no packages.
-        self._offered = tuple(path for path in task.editable if path not in task.partial)
+        self._offered = offered(task)
         self.effort = Effort(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
         self._unanswered: tuple[ToolCall, ...] = ()

@@ -9,7 +9,7 @@ from retrial.attempts import Effort
 from retrial.protocols import Benchmark, Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict
 
-ASKS_MODEL = False
+MODEL = "none"
 
 
 class Gold:

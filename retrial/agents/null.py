@@ -8,7 +8,7 @@ from retrial.attempts import Effort
 from retrial.protocols import Chat, Context, Workspace
 from retrial.types import Task, Verdict
 
-ASKS_MODEL = False
+MODEL = "none"
 
 
 class Null:

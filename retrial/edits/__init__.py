@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from retrial.attempts import Reply
+from retrial.edits._refused import shown
+from retrial.errors import PatchError
+from retrial.names import check_name, encode
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 
 EMPTY = "Your reply is empty. Write the edits in the form that was asked for. Files to edit: {files}"
@@ -35,15 +38,25 @@ def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Call
     found = form.parse(said, {path: _plain(content) for path, content in files.items()})
     if found.problem:
         return found
-    refused = [edit.path for edit in found.edits if not allowed(edit.path)]
+    refused = [edit.path for edit in found.edits if not _inside(edit.path) or not allowed(edit.path)]
     if refused:
-        return Edits(problem=NOT_ALLOWED.format(path=", ".join(refused), files=names), fault=Fault.NOT_ALLOWED)
+        listed = shown(", ".join(refused))
+        return Edits(problem=NOT_ALLOWED.format(path=listed, files=names), fault=Fault.NOT_ALLOWED)
     return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
 
 
 def without_reasoning(text: str) -> str:
     """What a model says when it has stopped thinking aloud."""
     return _REASONING.sub("", text, count=1)
+
+
+def _inside(path: str) -> bool:
+    """A plain path below the workspace, and not in a git folder, whatever `allowed` says."""
+    try:
+        encode(check_name(path))
+    except PatchError:
+        return False
+    return True
 
 
 def _plain(text: str) -> str:

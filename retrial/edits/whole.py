@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.attempts import Reply
+from retrial.edits._fences import FENCE, dedented, fence_around
+from retrial.edits._matching import joined
+from retrial.edits._names import alone, in_comment, in_fence, mentioned
 from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
@@ -19,9 +22,6 @@ the whole file, from its first line to its last
 
 Write the path alone on the line before the block, exactly as it was given. Never leave code out."""
 
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([^`]*)$")
-SHELL = {"bash", "sh", "shell", "console", "zsh", "cmd", "powershell", "text", "txt", "output", "diff"}
-
 NO_BLOCK = """\
 I could not find any file in your reply. Write the path of the file alone on a line, then its complete new content
 in a fenced code block. Files to edit: {files}"""
@@ -33,14 +33,21 @@ CUT = (
 )
 EMPTY = "The block for {path} is empty. Reply with the complete new content of the file."
 
+NOT_CODE = {"bash", "sh", "shell", "console", "zsh", "cmd", "powershell", "text", "txt", "output", "diff"}
+"""What blocks that belong to no file open with."""
+MARKDOWN = (".md", ".markdown", ".mdx")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One fenced block: the line before it, what stands behind its fence, and its lines."""
+    """One fenced block."""
 
-    before: str
-    info: str
-    content: str
+    sure: str
+    """The path that stands alone above it, behind its fence, or in a comment that is its first line."""
+    guess: str
+    """A file of the chat that the sentence above it names."""
+    code: bool
+    lines: list[str]
     closed: bool
 
 
@@ -50,120 +57,124 @@ class Whole:
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         names = ", ".join(files)
-        blocks = _blocks(reply.text)
+        blocks = _blocks(reply.text.split("\n"), files)
         cut = [block for block in blocks if reply.finish == "length" and not block.closed]
-        edits = _assign([block for block in blocks if block not in cut], files)
+        edits = _assigned([block for block in blocks if block not in cut], files)
         # Half a file is none. But a model that repeats itself until it is cut has said it all before.
-        if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits, files):
+        if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits):
             return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
         if not blocks:
             return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
         if not edits:
             return Edits(problem=NO_NAME.format(files=names), fault=Fault.NO_NAME)
-        empty = [path for path, content in edits.items() if not content.strip()]
+        # Nobody asks for an empty file in place of code: the model had nothing to say of it.
+        full = {path for path, content in files.items() if content.strip()}
+        empty = [path for path, lines in edits.items() if path in full and not "".join(lines).strip()]
         if empty:
-            return Edits(problem=EMPTY.format(path=empty[0]))
-        return Edits(edits=tuple(Edit(path=path, content=content) for path, content in edits.items()))
+            return Edits(problem=EMPTY.format(path=empty[0]), fault=Fault.MALFORMED)
+        contents = {path: joined(lines, like=files.get(path, "")) for path, lines in edits.items()}
+        return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
 
     def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        return Reply(text="\n".join(f"{edit.path}\n```\n{edit.content}```\n" for edit in edits))
+        """Raises: ValueError for what this format cannot say: a file that goes, one that is emptied, or one whose last
+        newline comes or goes."""
+        reply = Reply(text="\n".join(_written(edit) for edit in edits))
+        if self.parse(reply, files).edits != edits:
+            raise ValueError("whole files cannot say this edit")
+        return reply
 
 
 def make() -> Whole:
     return Whole()
 
 
-def _blocks(text: str) -> list[Block]:
+def _written(edit: Edit) -> str:
+    content = edit.content or ""
+    fence = fence_around(content)
+    last = "" if content.endswith("\n") or not content else "\n"
+    return f"{edit.path}\n{fence}\n{content}{last}{fence}\n"
+
+
+def _blocks(lines: list[str], files: Mapping[str, str]) -> list[Block]:
     blocks: list[Block] = []
-    lines = text.replace("\r\n", "\n").split("\n")
-    position = 0
-    while position < len(lines):
-        opening = FENCE.match(lines[position])
+    at = 0
+    while at < len(lines):
+        opening = FENCE.match(lines[at])
         if opening is None:
-            position += 1
+            at += 1
             continue
-        end = _end(lines, position, opening.group(1))
-        body = lines[position + 1 : end]
-        content = "\n".join(body).rstrip("\n") + "\n" if body else ""
-        before = _line_before(lines, position)
-        blocks.append(Block(before=before, info=opening.group(2).strip(), content=content, closed=end < len(lines)))
-        position = end + 1
+        info, above = opening.group(3), _line_above(lines, at)
+        sure = alone(above, files) or in_fence(info, files)
+        end = _end(lines, at, opening, files, document=sure.endswith(MARKDOWN))
+        body = dedented(_without_tail(lines, at + 1, end), opening.group(1))
+        sure = sure or in_comment(body[0] if body else "", files)
+        code = info.strip().partition(" ")[0].lower() not in NOT_CODE
+        guess = mentioned(above, files) if code else ""
+        blocks.append(Block(sure=sure, guess=guess, code=code, lines=body, closed=end < len(lines)))
+        at = end + 1
     return blocks
 
 
-def _end(lines: list[str], start: int, fence: str) -> int:
-    """The line that closes the block; blocks inside it (a docstring's example) open with a word and close bare."""
-    depth = 1
-    for position in range(start + 1, len(lines)):
-        found = FENCE.match(lines[position])
-        if found is None or not found.group(1).startswith(fence):
-            continue
-        depth += 1 if found.group(2).strip() else -1
-        if depth == 0:
-            return position
-    return len(lines)
-
-
-def _line_before(lines: list[str], position: int) -> str:
+def _line_above(lines: list[str], at: int) -> str:
     """The nearest line above that is not blank, two lines up at most."""
-    for line in reversed(lines[max(0, position - 2) : position]):
-        if line.strip():
-            return line
-    return ""
+    return next((line for line in reversed(lines[max(0, at - 2) : at]) if line.strip()), "")
 
 
-def _assign(blocks: list[Block], files: Mapping[str, str]) -> dict[str, str]:
-    """Which block is for which file: by name, else the only file there is. Of two for one file the last counts."""
-    edits: dict[str, str] = {}
-    unnamed: list[str] = []
+def _end(lines: list[str], at: int, opening: re.Match[str], files: Mapping[str, str], *, document: bool) -> int:
+    """The line that closes a block: its fence, or the name of the next file if nobody closed it.
+
+    Blocks inside it are indented, or open with a word and close bare. In a document they may open bare too, so there
+    the last bare fence is the one that closes.
+    """
+    indentation, fence, _ = opening.groups()
+    depth, last = 1, len(lines)
+    for inner in range(at + 1, len(lines)):
+        found = FENCE.match(lines[inner])
+        if found is None or len(found.group(1)) > len(indentation) or not found.group(2).startswith(fence):
+            continue
+        bare = not found.group(3).strip()
+        if (document or not bare) and alone(_line_above(lines, inner), files) in files:
+            return min(last, inner - 1)
+        depth += -1 if bare else 1
+        if depth == 0 and not document:
+            return inner
+        if depth == 0:
+            depth, last = 1, inner
+    return last
+
+
+def _without_tail(lines: list[str], start: int, end: int) -> list[str]:
+    """A block's lines; the blank ones at its end do not count where no fence says that they are part of it."""
+    if end < len(lines) and FENCE.match(lines[end]):
+        return lines[start:end]
+    return "\n".join(lines[start:end]).rstrip("\n").split("\n") if start < end else []
+
+
+def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, list[str]]:
+    """Which block is for which file: by a sure name, else by a sentence that names it, else the only file there is.
+
+    Of several with a sure name the last counts: a model that writes a file again has thought again.
+    """
+    edits = {block.sure: block.lines for block in blocks if block.sure}
+    guessed: dict[str, list[list[str]]] = {}
     for block in blocks:
-        path = _name(block, files)
-        if path:
-            edits[path] = block.content
-        elif block.info.split(" ")[0].lower() not in SHELL:
-            unnamed.append(block.content)
+        if block.code and not block.sure and block.guess not in edits:
+            guessed.setdefault(block.guess, []).append(block.lines)
+    unnamed = guessed.pop("", [])
+    edits |= {path: _most_alike(bodies, files[path]) for path, bodies in guessed.items()}
     if not edits and unnamed and len(files) == 1:
         ((path, stub),) = files.items()
         edits[path] = _most_alike(unnamed, stub)
     return edits
 
 
-def _most_alike(contents: list[str], stub: str) -> str:
-    """The first of those that share most words with the file they are for: an example of its use shares fewer."""
+def _most_alike(bodies: list[list[str]], stub: str) -> list[str]:
+    """The last of those that share most words with the file they are for: an example of its use shares fewer."""
     words = set(re.findall(r"\w+", stub))
-    return max(contents, key=lambda content: len(words & set(re.findall(r"\w+", content))))
+    shared = [len(words & set(re.findall(r"\w+", "\n".join(body)))) for body in bodies]
+    return bodies[max(range(len(bodies)), key=lambda index: (shared[index], index))]
 
 
-def _covered(cut: list[Block], edits: Mapping[str, str], files: Mapping[str, str]) -> bool:
+def _covered(cut: list[Block], edits: Mapping[str, list[str]]) -> bool:
     """Nothing is lost with the blocks that were cut off: what they were for has a whole block too."""
-    return bool(edits) and all((_name(block, files) or next(iter(edits))) in edits for block in cut)
-
-
-def _name(block: Block, files: Mapping[str, str]) -> str:
-    first_line = block.content.partition("\n")[0]
-    comment = first_line.lstrip("#/-* ") if first_line.startswith(("#", "//", "--", "/*")) else ""
-    for text in (block.before, block.info.partition(" ")[2], block.info.partition(":")[2], block.info, comment):
-        path = _path(text, files)
-        if path:
-            return path
-    return ""
-
-
-def _path(text: str, files: Mapping[str, str]) -> str:
-    """A file of the chat that `text` names, or a new file's path if it is nothing but that."""
-    words = [word.strip("*`'\"#:,()[]") for word in text.split()]
-    words = [word.rstrip(".") for word in words if word]
-    known = [path for path in (_known(word, files) for word in words) if path]
-    if known:
-        return known[-1]
-    if len(words) == 1 and re.fullmatch(r"[\w./-]*\w\.\w+", words[0]):
-        return words[0].removeprefix("./")
-    return ""
-
-
-def _known(word: str, files: Mapping[str, str]) -> str:
-    word = word.removeprefix("./")
-    if word in files:
-        return word
-    alike = [path for path in files if path.rpartition("/")[2] == word.rpartition("/")[2]]
-    return alike[0] if len(alike) == 1 and "." in word else ""
+    return bool(edits) and all((block.sure or block.guess or next(iter(edits))) in edits for block in cut)

@@ -30,22 +30,27 @@ def toolchain() -> Toolchain | str:
         return f"The files of the Python package '{missing[0]}' cannot be listed: install it with pip."
     site = f"{HOME}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     binds = [(str(path), f"{site}/{path.name}") for paths in packages.values() for path in paths]
-    interpreter = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-    configuration = f"home = {os.path.dirname(interpreter)}\ninclude-system-site-packages = false\n"
+    base = interpreter()
+    configuration = f"home = {os.path.dirname(base)}\ninclude-system-site-packages = false\n"
     return Toolchain(
         version=f"Python {platform.python_version()}, pytest {importlib.metadata.version(ROOT)}",
-        binds=(*((folder, folder) for folder in _base_folders(interpreter)), *sorted(binds)),
-        symlinks=tuple((interpreter, f"{HOME}/bin/{name}") for name in ("python", "python3")),
+        binds=(*((folder, folder) for folder in base_folders()), *sorted(binds)),
+        symlinks=tuple((base, f"{HOME}/bin/{name}") for name in ("python", "python3")),
         files={f"{HOME}/pyvenv.cfg": configuration.encode()},
         path=(f"{HOME}/bin",),
     )
 
 
-def _base_folders(interpreter: str) -> tuple[str, ...]:
+def interpreter() -> str:
+    """The base interpreter: no virtual environment, no packages of Retrial's."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+def base_folders() -> tuple[str, ...]:
     """Where the base interpreter lives, as far as it is not in /usr, which every sandbox shows."""
     base = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     base |= {"installed_base": sys.base_prefix, "installed_platbase": sys.base_exec_prefix}
-    wanted = [os.path.dirname(interpreter), f"{sys.base_prefix}/lib", f"{sys.base_exec_prefix}/lib"]
+    wanted = [os.path.dirname(interpreter()), f"{sys.base_prefix}/lib", f"{sys.base_exec_prefix}/lib"]
     wanted += [sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib")]
     chosen: list[str] = []
     for folder in sorted({os.path.realpath(folder) for folder in wanted if os.path.isdir(folder)}):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrial import prices, registry
+from retrial.models import _formats
 from retrial.prices import Price
 from retrial.protocols import Context, Model
 
 DEFAULT_PART = "openai"
 """Speaks to every OpenAI-compatible endpoint, so it takes all names that no other part claims."""
 
-AUTO_FORMAT = "whole"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """What model parts need of the options."""
 
-    api_base: str | None
-    price: tuple[float, float] | None
     cache: Path
+    api_base: str | None = None
+    price: tuple[float, float] | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """Goes into every request's body."""
+    try_seconds: float | None = None
+    """For one try at a question."""
 
 
 def split(text: str, default_format: str) -> tuple[str, str]:
@@ -29,7 +33,7 @@ def split(text: str, default_format: str) -> tuple[str, str]:
     name, _, suffix = text.rpartition(":")
     if name and suffix in registry.names("edits"):
         return name, suffix
-    return text, AUTO_FORMAT if default_format == "auto" else default_format
+    return text, _formats.auto(text) if default_format == "auto" else default_format
 
 
 def part_of(name: str) -> str:
@@ -40,11 +44,19 @@ def part_of(name: str) -> str:
 
 def open_model(name: str, settings: ModelSettings) -> Model:
     """Raises: UsageError when it cannot be asked (a missing key, file or package)."""
-    part = part_of(name)
-    own = name if part == DEFAULT_PART else name.partition("/")[2]
+    part, own = _part_and_name(name)
     model: Model = registry.module("models", part).make(Context(options=settings, name=own))
     return model
 
 
 def price_of(name: str, settings: ModelSettings) -> Price | None:
-    return prices.price(name, settings.price)
+    """What is known of it before it is asked; a part may know more than our table (`known_price`)."""
+    found = prices.price(name, settings.price)
+    part, own = _part_and_name(name)
+    known = getattr(registry.module("models", part), "known_price", None) if found is None else None
+    return known(own) if known else found
+
+
+def _part_and_name(name: str) -> tuple[str, str]:
+    part = part_of(name)
+    return part, name if part == DEFAULT_PART else name.partition("/")[2]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from retrial.attempts import Message, Reply, Request, ToolCall, Usage
+from retrial.attempts import Message, Reply, Request, ToolCall
+from retrial.models import _usage
 from retrial.models._failures import Failure
 from retrial.prices import Price
 
@@ -17,10 +18,15 @@ REFUSABLE: tuple[tuple[str, str], ...] = (
     ("seed", ""),
     ("tool_choice", ""),
 )
-"""Parameters that some models refuse → the name to use instead; empty: leave it out."""
+"""Parameters that some models refuse → the name to use instead; empty: leave it out. They are asked for by default;
+what only the user asks for (effort, an extra body) is never left out in silence."""
+
+CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded")
+FILTERED = ("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "refusal")
+"""What providers call an end that was not the model's own, in any case."""
 
 
-def body(request: Request, model: str, extra: Mapping[str, object], refused: frozenset[str]) -> dict[str, object]:
+def body(request: Request, model: str, extra: Mapping[str, object], refused: Collection[str]) -> dict[str, object]:
     """What is sent."""
     options: dict[str, object] = {
         "max_tokens": request.max_tokens,
@@ -48,7 +54,13 @@ def _message(message: Message) -> dict[str, object]:
     return sent
 
 
-def _tools(request: Request, refused: frozenset[str]) -> dict[str, object]:
+def left_out(request: Request, refused: Collection[str]) -> tuple[str, ...]:
+    """What a question goes without, for the model refuses it by every name."""
+    names = [name for name, instead in REFUSABLE if name in refused and not instead]
+    return tuple(name for name in names if name != "tool_choice" or len(request.tools) == 1)
+
+
+def _tools(request: Request, refused: Collection[str]) -> dict[str, object]:
     """The functions; where there is but one, it must be called."""
     if not request.tools:
         return {}
@@ -88,10 +100,12 @@ def read(content: bytes, price: Price | None) -> Reply | Failure:
     if choice.get("finish_reason") == "error":
         return Failure(kind="server", detail=explain(choice) or "it broke off while writing")
     return Reply(
-        text=_text(message.get("content")),
+        text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=_calls(message),
         finish=_finish(choice.get("finish_reason")),
-        usage=_usage(data.get("usage"), price),
+        usage=_usage.read(data.get("usage"), price),
+        model=_text(data.get("model")),
+        fingerprint=_text(data.get("system_fingerprint")),
     )
 
 
@@ -106,16 +120,18 @@ def explain(data: object) -> str:
 
 
 def _finish(reason: object) -> str:
-    if reason in ("length", "max_tokens"):
+    word = reason.lower() if isinstance(reason, str) else ""
+    if word in CUT_OFF:
         return "length"
-    return reason if isinstance(reason, str) and reason else "stop"
+    return "content_filter" if word in FILTERED else word or "stop"
 
 
 def _text(content: object) -> str:
-    """Most send a string; some send parts."""
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
-    return content if isinstance(content, str) else ""
+    """Most send a string; some send parts, with what the model thought among them."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text")]
+    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
@@ -134,27 +150,3 @@ def _call(function: Mapping[str, Any], call_id: str) -> ToolCall:
 
 def _arguments(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value if value is not None else {})
-
-
-def _usage(data: object, price: Price | None) -> Usage:
-    usage = data if isinstance(data, dict) else {}
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    return Usage(
-        calls=1,
-        prompt_tokens=prompt or 0,
-        completion_tokens=completion or 0,
-        cost=_cost(usage.get("cost"), prompt, completion, price),
-    )
-
-
-def _cost(said: object, prompt: int | None, completion: int | None, price: Price | None) -> float | None:
-    """What the provider says it took, else tokens times price; unknown if either is."""
-    if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0:
-        return float(said)
-    if price is None or (not price.free and (prompt is None or completion is None)):
-        return None
-    return price.cost(prompt or 0, completion or 0)
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -18,13 +18,20 @@ class Rule:
     retry: bool
     happened: str
     todo: str
+    billed: bool = False
+    """It may have been answered all the same, and billed."""
 
 
 RULES: Mapping[str, Rule] = {
     "connection": Rule(retry=True, happened="could not be reached", todo="check the network and the base URL"),
-    "timeout": Rule(retry=True, happened="did not answer in time", todo="raise --timeout-seconds or try again later"),
+    "timeout": Rule(
+        retry=True, happened="did not answer in time", todo="raise --timeout-seconds or try again later", billed=True
+    ),
     "torn": Rule(
-        retry=True, happened="sent a reply that is cut off or not JSON", todo="try again; is it the right URL?"
+        retry=True,
+        happened="sent a reply that is cut off or not JSON",
+        todo="try again; is it the right URL?",
+        billed=True,
     ),
     "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
     "rate": Rule(retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from retrial.attempts import Reply, Request
 from retrial.errors import ModelError, UsageError
 from retrial.models import _llama
+from retrial.models._asking import Patience
 from retrial.models._endpoints import Endpoint
 from retrial.models._weights import weights
 from retrial.models.openai import OpenAIModel
@@ -66,7 +67,7 @@ class LocalModel:
             raise
         endpoint = Endpoint(title="llama.cpp in this process", base_url=server.url, model="local")
         free = Price(prompt=0.0, completion=0.0)
-        client = OpenAIModel(name=self.name, endpoint=endpoint, price=free, first_share=1.0)
+        client = OpenAIModel(name=self.name, endpoint=endpoint, price=free, patience=Patience(first_share=1.0))
         server.clients.add(client)
         return server, client
 

@@ -1,6 +1,6 @@
-"""Recorded replies from a JSONL file: `-m replay/FILE`. For tests, demonstrations and going through a run again.
+"""Recorded replies. `-m replay:RUN` plays a run of harness.py again, from its journals (`retrial.recorded`).
 
-Each line is one JSON object:
+`-m replay/FILE` takes them from a JSONL file, for tests and demonstrations. Each line is one JSON object:
 
     {"text": "the reply"}                                    used once, for any question
     {"text": "…", "match": "leap.py"}                        used once, for a question that has `leap.py` in any message
@@ -24,6 +24,7 @@ from typing import Any
 from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.protocols import Context
+from retrial.recorded import Recording
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
@@ -74,6 +75,18 @@ class ReplayModel:
         if line.error:
             raise ModelError(line.error)
         return line.reply
+
+
+class RecordedModel:
+    """A model of a recorded run; answers what it answered then, at the same place."""
+
+    def __init__(self, name: str, recording: Recording) -> None:
+        self.name = name
+        self._recording = recording
+
+    def complete(self, request: Request) -> Reply:
+        """Raises: ModelError when something else was asked at this place, or nothing."""
+        return self._recording.reply(request)
 
 
 def make(context: Context) -> ReplayModel:

@@ -51,7 +51,7 @@ def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
         return
     place = root(language, version)
     place.mkdir(parents=True, exist_ok=True)
-    with _alone(place) as lock:
+    with alone(place) as lock:
         if ready(language, version):
             return
         say(f"Preparing packages and caches for {language} ({version}), once …")
@@ -61,7 +61,7 @@ def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[int]:
+def alone(place: Path) -> Iterator[int]:
     """Two programs may want the same store at once. Gives a descriptor: who has it, holds the lock."""
     with (place / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

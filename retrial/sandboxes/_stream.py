@@ -35,7 +35,7 @@ def converse(session: Session, channel: Channel) -> bool:
             for key, events in selector.select(left):
                 if events & selectors.EVENT_WRITE:
                     unsent = writing.send(unsent)
-                if events & selectors.EVENT_READ and not _receive(key.fd, key.data):
+                if events & selectors.EVENT_READ and not receive(key.fd, key.data):
                     writing.forget(key.fd)
                     listening -= 1
     session.broken_off = not listening and session.phase is not Phase.DONE
@@ -77,7 +77,7 @@ class _Writer:
         self._selector.unregister(descriptor)
 
 
-def _receive(descriptor: int, take: Callable[[bytes], None]) -> bool:
+def receive(descriptor: int, take: Callable[[bytes], None]) -> bool:
     """False at the stream's end."""
     try:
         data = os.read(descriptor, CHUNK)

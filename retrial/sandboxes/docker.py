@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,15 @@ class Docker:
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         nobody = f"no Docker engine answers at {os.environ.get('DOCKER_HOST', 'its usual socket')}."
-        if not _listening():
+        if not listening():
             return nobody
         try:
-            with _engine(PING_SECONDS) as client:
+            with engine(PING_SECONDS) as client:
                 client.ping()
             # A registry may take longer to answer than an engine.
             # Images with trees are hundreds, and are brought one by one: what cannot be had is said of its own task.
             asked = [one for one in environments if not one.tree]
-            with _engine() as client:
+            with engine() as client:
                 reasons = [reason for one in asked if (reason := _images.out_of_reach(client, one))]
         except SandboxError as error:
             return f"{nobody.rstrip('.')} ({error})"
@@ -59,13 +59,13 @@ class Docker:
         return ""
 
     def state(self, environment: Environment) -> str:
-        with _engine() as client:
+        with engine() as client:
             return _images.state(client, environment)
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
-        with _engine(QUIET_SECONDS) as client:
+        with engine(QUIET_SECONDS) as client:
             if not self._swept:
-                _sweep(client)
+                sweep(client)
                 self._swept = True
             if environment.tree:
                 self._shelf.ensure(client, environment, say)
@@ -74,7 +74,7 @@ class Docker:
 
     def digest(self, environment: Environment) -> str:
         image = _images.name(environment)
-        with _engine() as client:
+        with engine() as client:
             found = _images.identity(client, image)
         if not found and environment.tree:
             # Brought once and removed to make room: its verdicts stay, and it comes back as it was.
@@ -84,15 +84,15 @@ class Docker:
         return found
 
     def describe(self) -> Mapping[str, str]:
-        with _engine() as client:
+        with engine() as client:
             version = client.version()
         return {"sandbox": self.name, "version": str(version["Version"]), "limits": "engine"}
 
     def run(self, job: Job) -> Execution:
         session = _protocol.Session(job)
-        with _engine() as client, _container(client, job) as container:
+        with engine() as client, _of_job(client, job) as container:
             timed_out = _talk(client, container, session)
-            if not _listening():
+            if not listening():
                 raise SandboxError("The Docker engine went away while the job ran.")
             oom = _death.by_memory(client, container)
             if session.broken_off and not oom:
@@ -104,7 +104,7 @@ def make(context: Context) -> Docker:
     return Docker(getattr(context.options, "disk", None))
 
 
-def _listening() -> bool:
+def listening() -> bool:
     """Whether anybody is at the engine's socket: the client would leave its own open if there is nobody."""
     address = os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET
     kind, _, path = address.partition("://")
@@ -120,7 +120,7 @@ def _listening() -> bool:
 
 
 @contextmanager
-def _engine(seconds: float = CALL_SECONDS) -> Iterator[APIClient]:
+def engine(seconds: float = CALL_SECONDS) -> Iterator[APIClient]:
     """A connection of one's own: they cannot be shared between threads. The engine's failures come in our words."""
     try:
         with closing(APIClient(version=_api_version(), timeout=int(seconds), **kwargs_from_env())) as client:
@@ -139,28 +139,30 @@ def _api_version() -> str:
 
 
 @contextmanager
-def _container(client: APIClient, job: Job) -> Iterator[str]:
-    """A container for one job; gone afterwards, and everything in it."""
+def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
+    """A container of ours; gone afterwards, and everything in it."""
     name = f"{LABEL}-{os.getpid()}-{secrets.token_hex(6)}"
+    labels = {LABEL: str(os.getpid()), OWNERS: _owners()}
     try:
-        client.create_container(
-            _images.name(job.environment),
-            name=name,
-            # As entry point: an image's own must not come before it.
-            entrypoint=list(_protocol.command(job)),
-            user=_confine.user(job),
-            hostname="retrial",
-            working_dir="/",
-            environment=_confine.variables(job),
-            labels={LABEL: str(os.getpid()), OWNERS: _owners()},
-            stdin_open=True,
-            host_config=_confine.host_config(client, job),
-        )
+        client.create_container(image, name=name, hostname="retrial", labels=labels, stdin_open=True, **settings)
         yield name
     finally:
         # By its name, so that one is removed too whose making was interrupted; killing a client would stop nothing.
-        if _listening():
+        if listening():
             _remove(client, name)
+
+
+def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
+    return container(
+        client,
+        _images.name(job.environment),
+        # As entry point: an image's own must not come before it.
+        entrypoint=list(_protocol.command(job)),
+        user=_confine.user(job),
+        working_dir="/",
+        environment=_confine.variables(job),
+        host_config=_confine.host_config(client, job),
+    )
 
 
 def _owners() -> str:
@@ -168,7 +170,7 @@ def _owners() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
 
 
-def _sweep(client: APIClient) -> None:
+def sweep(client: APIClient) -> None:
     """Remove containers of runs that were killed: unlike a process, a container does not end with who made it."""
     for container in client.containers(all=True, filters={"label": f"{OWNERS}={_owners()}"}):
         if not Path(f"/proc/{container['Labels'][LABEL]}").exists():
@@ -186,18 +188,23 @@ def _remove(client: APIClient, container: str) -> None:
 
 def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool:
     """Attach first, then start: nothing is missed. True when the job ran out of time."""
-    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-    attached: Any = client.attach_socket(container, params=wanted)
-    # The client wraps the socket; only the socket itself can be closed in one direction.
-    raw: socket.socket = getattr(attached, "_sock", attached)
-    with closing(raw), closing(attached), _response(attached):
-        raw.setblocking(False)
+    with attached(client, container) as raw:
         client.start(container)
         feed = Streams({1: session.stdout, 2: session.stderr}).feed
-        channel = _stream.Channel(
-            stdin=raw.fileno(), close_stdin=lambda: _half_close(raw), outputs={raw.fileno(): feed}
-        )
+        channel = _stream.Channel(stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed})
         return _stream.converse(session, channel)
+
+
+@contextmanager
+def attached(client: APIClient, container: str) -> Iterator[socket.socket]:
+    """The streams of a container, as one socket that never blocks."""
+    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    wrapped: Any = client.attach_socket(container, params=wanted)
+    # The client wraps the socket; only the socket itself can be closed in one direction.
+    raw: socket.socket = getattr(wrapped, "_sock", wrapped)
+    with closing(raw), closing(wrapped), _response(wrapped):
+        raw.setblocking(False)
+        yield raw
 
 
 @contextmanager
@@ -210,7 +217,7 @@ def _response(attached: Any) -> Iterator[None]:
             response.close()
 
 
-def _half_close(raw: socket.socket) -> None:
+def half_close(raw: socket.socket) -> None:
     with suppress(OSError):
         raw.shutdown(socket.SHUT_WR)
 

@@ -12,18 +12,20 @@ import pytest
 from retrial import cache, registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
-from retrial.chat import Budget
-from retrial.config import HarnessOptions
-from retrial.errors import OutOfTime
+from retrial.budget import Budget
+from retrial.config import HarnessOptions, ModelChoice
+from retrial.errors import EnvironmentMissing, OutOfTime
 from retrial.plan import NoModel
 from retrial.prices import Price
-from retrial.protocols import Chat, Context, Model, Sandbox, Workspace
+from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.store import Journal
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, require
 from tests.exercises import RIGHT, reply, write_exercise
+from tests.servers import ChatServer
+from tests.servers import reply as answer
 
 pytestmark = pytest.mark.real
 
@@ -43,20 +45,31 @@ class Parrot:
 def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = reply(RIGHT)) -> Prediction:
     benchmark = Exercism(write_exercise(folder / "bench"), "here", 1)
     (task,) = benchmark.tasks()
-    context = Context(options=HarnessOptions(), benchmark=benchmark, edit_format="whole")
-    model: Model = Parrot(said) if getattr(module, "ASKS_MODEL", True) else NoModel()
-    rung = Rung(
-        name="parrot",
-        model=model,
-        agent=module.make(context),
-        edit_format="whole",
-        price=Price(prompt=0.0, completion=0.0),
-    )
-    ladder = Ladder(
-        rungs=(rung,), tries=1, seed=0, temperature=0, retry_temperature=0.7, max_tokens=99, seconds=60, name="x"
-    )
+    model: Model = Parrot(said) if getattr(module, "MODEL", "asked") == "asked" else NoModel()
     check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
-    return solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
+    # Programs ask on their own, or do what they are told.
+    with ChatServer([answer(said)]) as server:
+        options = HarnessOptions(command="true", api_base=server.url)
+        context = Context(options=options, benchmark=benchmark, model="gpt-test", edit_format="whole")
+        rung = Rung(
+            name="parrot",
+            model=model,
+            agent=made(module, context),
+            edit_format="whole",
+            price=Price(prompt=0.0, completion=0.0),
+            options=options.of(ModelChoice(name="parrot")),
+        )
+        ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
+        return solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
+
+
+def made(module: ModuleType, context: Context) -> Agent:
+    try:
+        agent: Agent = module.make(context)
+    except EnvironmentMissing as error:
+        require(module.__name__.rpartition(".")[2], str(error))
+        raise
+    return agent
 
 
 @pytest.mark.parametrize("name", registry.names("agents"))

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from retrial import paths, registry
 from retrial.attempts import Message, Reply, Request
 from retrial.errors import ModelError, RetrialError, UsageError
+from retrial.models import ModelSettings
 from retrial.protocols import Context, Model
 from tests.conftest import require
 from tests.servers import ChatServer, reply
@@ -34,12 +34,12 @@ def model(request: pytest.FixtureRequest, server: ChatServer, tmp_path_factory: 
     recorded = tmp_path_factory.mktemp("replay") / "replies.jsonl"
     recorded.write_text(json.dumps({"text": "Hello.", "repeat": True}), encoding="utf-8")
     name = {"local": "", "replay": str(recorded)}.get(request.param, "openai/test-model")
-    options = SimpleNamespace(api_base=server.url, price=(1.0, 2.0), cache=paths.cache())
+    options = ModelSettings(api_base=server.url, price=(1.0, 2.0), cache=paths.cache())
     try:
         made: Model = registry.module("models", request.param).make(Context(options=options, name=name))
         made.complete(QUESTION)
     except (ModelError, UsageError) as error:
-        require("model", str(error))
+        require("litellm" if request.param == "litellm" else "model", str(error))
     return made
 
 
@@ -69,7 +69,7 @@ def test_four_threads_may_ask_at_once(model: Model) -> None:
 
 @pytest.mark.parametrize("name", registry.names("models"))
 def test_what_cannot_be_asked_is_an_error_of_ours(name: str, tmp_path: Path) -> None:
-    options = SimpleNamespace(api_base="http://127.0.0.1:1/v1", price=None, cache=tmp_path)
+    options = ModelSettings(api_base="http://127.0.0.1:1/v1", cache=tmp_path)
     hasty = Request(messages=QUESTION.messages, timeout=0.2)
     with pytest.raises(RetrialError):
         registry.module("models", name).make(Context(options=options, name="no/such.thing")).complete(hasty)

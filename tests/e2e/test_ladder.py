@@ -124,7 +124,8 @@ def test_every_question_and_answer_is_in_the_journal(run: Run, home: Path, folde
     ladder(run, folder, {"text": reply(RIGHT), "prompt_tokens": 70, "completion_tokens": 9, "cost": 0.25}, MALFORMED)
     journal = (home / "predictions/ladder/journal/aider_python_sum_up.jsonl").read_text()
     lines = [json.loads(line) for line in journal.splitlines()]
-    assert [line["event"] for line in lines] == ["attempt_started", "request", "reply", "attempt_ended"]
+    events = ["attempt_started", "request", "reply", "check", "check", "attempt_ended"]
+    assert [line["event"] for line in lines] == events
     assert lines[2]["reply"]["usage"]["cost"] == 0.25
     assert "sum_up.py" in lines[1]["request"]["messages"][1]["content"]
     assert prediction(home)["cost"] == 0.25

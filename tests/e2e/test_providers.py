@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import RIGHT, reply, write_exercise
-from tests.servers import Answer, ChatServer, stalled, status, torn
+from tests.exercises import RIGHT, WRONG, reply, write_exercise
+from tests.servers import Answer, ChatServer, json_answer, stalled, status, torn
 from tests.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
@@ -82,7 +82,7 @@ def test_the_key_is_in_no_file_and_no_message(run: Run, home: Path, tmp_path: Pa
 def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, tmp_path: Path) -> None:
     done = asked(run, tmp_path, GOOD, price="1000000/1000000", max_cost=0.01)
     assert done.returncode == 1
-    assert "budget of 0.01 USD" in done.stdout
+    assert "budget of 0.01 USD is not enough" in done.stdout
     assert "0.0000 USD" in done.stderr
 
 
@@ -109,3 +109,54 @@ def test_a_dry_run_asks_nothing_and_says_the_most_it_can_cost(run: Run, home: Pa
     assert "at most" in done.stdout
     assert "Nothing was asked." in done.stdout
     assert not (home / "predictions").exists()
+
+
+def named(model: str) -> Answer:
+    return json_answer({**json.loads(GOOD.content), "model": model, "system_fingerprint": "fp_1"})
+
+
+def test_a_model_that_changes_inside_a_run_is_said(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    for slug in ("sum-up", "sum-more"):
+        write_exercise(folder, slug)
+    answers = [named("gpt-test-1"), named("gpt-test-2")]
+    done = asked(run, tmp_path, *answers, jobs=1)
+    assert "note: gpt-test was served as gpt-test-1 (fp_1) and gpt-test-2 (fp_1)\n" in done.stdout
+    stored = json.loads((home / "predictions/http/run.json").read_text())
+    assert stored["served"] == {"gpt-test": ["gpt-test-1 (fp_1)", "gpt-test-2 (fp_1)"]}
+    record = json.loads((home / f"predictions/http/{TASK}.json").read_text())
+    assert record["served"] in (["gpt-test-1 (fp_1)"], ["gpt-test-2 (fp_1)"])
+
+
+def test_what_a_model_would_not_take_is_recorded(run: Run, home: Path, tmp_path: Path) -> None:
+    refusal = status(400, "Unsupported value: 'temperature' does not support 0.0.", param="temperature")
+    assert asked(run, tmp_path, refusal, GOOD).returncode == 0
+    assert json.loads((home / f"predictions/http/{TASK}.json").read_text())["left_out"] == ["temperature"]
+
+
+LADDER = """
+model:
+  - {name: "gpt-test:whole", max_tokens: 77, extra_body: {top_p: 0.9}}
+  - {name: "gpt-test:whole", temperature: 1, reasoning_effort: REASONING, seed: 5}
+"""
+
+
+def test_each_model_of_a_ladder_is_asked_with_its_own_options(run: Run, home: Path, tmp_path: Path) -> None:
+    file, bad = tmp_path / "ladder.yaml", answer(reply(WRONG))
+    folder = write_exercise(tmp_path / "bench")
+
+    def go(effort: str) -> subprocess.CompletedProcess[str]:
+        file.write_text(LADDER.replace("REASONING", effort))
+        flags = ("--tries", 1, "--turns", 1, "--sandbox", "bwrap", "--run", "http")
+        return run("harness.py", "-b", folder, "-c", file, "--api-base", server.url, *flags, OPENAI_API_KEY=KEY)
+
+    with ChatServer([bad]) as server:
+        assert go("high").returncode == 0
+        changed = go("low")
+    first, second = (request.body for request in server.requests)
+    assert (first["max_tokens"], first["temperature"], first["top_p"], first["seed"]) == (77, 0.0, 0.9, 0)
+    assert (second["max_tokens"], second["temperature"], second["reasoning_effort"]) == (8192, 1.0, "high")
+    # Another way of asking is another model: its first attempt is a first one.
+    assert second["seed"] == 5
+    assert changed.returncode == 2
+    assert "model_options" in changed.stderr

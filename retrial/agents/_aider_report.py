@@ -1,0 +1,102 @@
+"""What aider's driver wrote down, as we read it: it comes out of a cell, so nothing in it is taken for granted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrial.attempts import Message, Usage
+from retrial.models._failures import Failure
+
+KINDS: Mapping[str, str] = {
+    "AuthenticationError": "key",
+    "PermissionDeniedError": "forbidden",
+    "NotFoundError": "unknown",
+    "RateLimitError": "rate",
+    "Timeout": "timeout",
+    "BadRequestError": "request",
+    "ContentPolicyViolationError": "request",
+    "UnprocessableEntityError": "request",
+    "UnsupportedParamsError": "request",
+}
+"""litellm's errors → rows of the table of failures; all others are the server's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    ended: bool
+    """aider came to its own end."""
+    edit_format: str
+    edit_outcome: bool
+    lint_outcome: bool
+    """False: errors that its linter found were left."""
+    reflections: int
+    malformed: int
+    exhausted: int
+    user_asks: int
+    spent: Usage
+    chat: tuple[Message, ...]
+    replies: tuple[str, ...]
+    """Those of the chat's messages that the model wrote itself, and not aider in its name."""
+    waiting: bool
+    """A question is open."""
+    failure: Failure | None
+    """Why the last question got no answer."""
+    tries: int
+    """How often that one was asked."""
+
+
+def read(results: Mapping[str, bytes]) -> Report | None:
+    """None when there is none that is whole."""
+    try:
+        # A very long chat does not come out.
+        return _report(json.loads(results["report.json"]), json.loads(results.get("chat.json", b"[]")))
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Report:
+    # When it has ended, a summary that nobody asked for may still have failed.
+    failure = None if data["ended"] else data["failure"]
+    chat = [(Message(role=str(each["role"]), content=str(each["content"])), each["reply"]) for each in said]
+    spent = sum((_usage(call) for call in data["calls"]), Usage(retries=int(data["retries"])))
+    return Report(
+        ended=bool(data["ended"]),
+        edit_format=str(data["edit_format"]),
+        edit_outcome=bool(data["edit_outcome"]),
+        lint_outcome=data["lint_outcome"] is not False,
+        reflections=int(data["reflections"]),
+        malformed=int(data["malformed"]),
+        exhausted=int(data["exhausted"]),
+        user_asks=int(data["user_asks"]),
+        spent=spent,
+        chat=tuple(message for message, _ in chat),
+        replies=tuple(message.content for message, reply in chat if reply),
+        waiting=bool(data["waiting"]),
+        failure=_failure(failure) if failure else None,
+        tries=int(failure["tries"]) if failure else 0,
+    )
+
+
+def _usage(call: Mapping[str, Any]) -> Usage:
+    cost = call["cost"]
+    return Usage(
+        calls=1,
+        prompt_tokens=int(call["prompt_tokens"]),
+        completion_tokens=int(call["completion_tokens"]),
+        cached_tokens=int(call["cached_tokens"]),
+        cache_write_tokens=int(call["cache_write_tokens"]),
+        reasoning_tokens=int(call["reasoning_tokens"]),
+        cost=None if cost is None else float(cost),
+        seconds=float(call["seconds"]),
+    )
+
+
+def _failure(found: Mapping[str, Any]) -> Failure:
+    text = str(found["text"])
+    kind = KINDS.get(str(found["kind"]), "server") if found["reached"] else "connection"
+    if kind == "rate" and "insufficient_quota" in text:
+        kind = "quota"
+    return Failure(kind=kind, detail=text)

@@ -1,0 +1,100 @@
+"""Where a program that is an agent runs: apart from this host, with its workspace, the network, and what it was given.
+
+In every cell the workspace is the folder to start in, and a folder of ours holds the errand's files, the test client,
+and `out` for what the program wants to tell; variables say where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from retrial.config import HarnessOptions
+from retrial.errors import UsageError
+from retrial.protocols import Workspace
+from retrial.types import Verdict
+
+if TYPE_CHECKING:
+    from retrial.agents._given import Given
+
+WORKSPACE = "/workspace"
+FILES = "/run/retrial"
+ALWAYS = {"HOME": "/tmp/home", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "nobody", "TERM": "dumb"}
+"""Variables in a cell that is isolated."""
+HELP = "Or name an image with --agent-image; or lift the isolation with --agent-on-host."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """One program to be run on one workspace."""
+
+    command: tuple[str, ...]
+    """No shell reads it. Where the workspace and the files are differs from cell to cell: the variables say it."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Beside these: RETRIAL_WORKSPACE, RETRIAL_TEST (the test client), RETRIAL_OUT, and one for each of `files`."""
+    shown: tuple[Path, ...] = ()
+    """Of this host, read-only, at the same path inside (an image's own programs may not be able to run them)."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Read-only, beside the test client. `prompt.md` is named by the variable RETRIAL_PROMPT, and so on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of an errand; by now every process of it is dead (in a cell that is isolated)."""
+
+    exit_code: int | None
+    """None when it was killed."""
+    output: str
+    """stdout and stderr as they came, the first and the last part if there was much; keys that were given, masked."""
+    timed_out: bool = False
+    results: Mapping[str, bytes] = field(default_factory=dict)
+    """Small plain files that it left in $RETRIAL_OUT."""
+
+
+class Cell(Protocol):
+    isolated: bool
+    """It sees nothing of this host but what it was given."""
+
+    def unavailable(self) -> str:
+        """Why nothing can be run in it here, in one sentence; empty when it can."""
+        ...
+
+    def describe(self) -> Mapping[str, object]:
+        """For run.json."""
+        ...
+
+    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+        """Runs until the program ends or `left()` is 0; `check` answers its test client, and that time is not its own.
+
+        Raises: what `check` raises, when the program is dead; SandboxError when the cell itself failed.
+        """
+        ...
+
+
+def choose(options: HarnessOptions) -> Cell:
+    """Raises: UsageError when programs cannot be run apart from this host, and nobody said that they need not be."""
+    from retrial.agents import _given
+
+    given = _given.read(options)
+    if options.agent_on_host and options.agent_image:
+        raise UsageError("--agent-on-host and --agent-image exclude each other.")
+    if options.agent_on_host:
+        from retrial.agents._host_cell import HostCell
+
+        return HostCell(given)
+    cell = _isolated(options.agent_image, given)
+    if why_not := cell.unavailable():
+        raise UsageError(f"Agent '{options.agent}' cannot be run apart from this host: {why_not.rstrip('.')}. {HELP}")
+    return cell
+
+
+def _isolated(image: str, given: Given) -> Cell:
+    if image:
+        from retrial.agents._docker_cell import DockerCell
+
+        return DockerCell(image, given)
+    from retrial.agents._bwrap_cell import BwrapCell
+
+    return BwrapCell(given)

@@ -1,0 +1,135 @@
+"""A cell in a container of an image that has the agent: its own root, read-only, the network, and what is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+from docker.api import APIClient
+from docker.types import LogConfig, Mount
+
+from retrial.agents import _errands
+from retrial.agents._cell import ALWAYS, FILES, WORKSPACE, Errand, Ran
+from retrial.agents._errands import LIMITS, Kit
+from retrial.agents._given import Given
+from retrial.agents._tests_socket import TestsSocket
+from retrial.errors import SandboxError
+from retrial.protocols import Workspace
+from retrial.sandboxes import _confine, _death, _images, _nobody
+from retrial.sandboxes import docker as engines
+from retrial.types import Verdict
+
+PYTHON = "python3"
+"""Of the image, for the test client."""
+
+
+class DockerCell:
+    isolated = True
+
+    def __init__(self, image: str, given: Given) -> None:
+        self._image, self._given = image, given
+
+    def unavailable(self) -> str:
+        if not engines.listening():
+            return "no Docker engine answers."
+        try:
+            with engines.engine() as client:
+                engines.sweep(client)
+                if not _images.identity(client, self._image):
+                    return f"the image {self._image} is not there: docker pull {self._image}"
+        except SandboxError as error:
+            return str(error)
+        return _errands.trial(self, self._given.paths)
+
+    def describe(self) -> Mapping[str, object]:
+        with engines.engine() as client:
+            about = {"image": self._image, "image_id": _images.identity(client, self._image)}
+        return {"isolated": self.isolated, "cell": "docker", **about, **self._given.describe()}
+
+    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+        variables = {**ALWAYS, **errand.environment, **self._given.variables}
+        try:
+            if os.geteuid() == 0:
+                workspace.hand_over(_nobody.ID)
+            with (
+                _errands.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
+                TestsSocket(kit.folder, check) as tests,
+                engines.engine() as client,
+            ):
+                mounts = self._mounts(kit, workspace, errand.shown)
+                with self._container(client, kit, mounts) as container:
+                    timed_out = _listen(client, container, kit, tests, left)
+                    code = None if timed_out or tests.broken else _status(client, container)
+                return kit.ran(code, timed_out=timed_out)
+        except OSError as error:
+            raise SandboxError(f"The agent could not be run: {error}.") from error
+
+    def _mounts(self, kit: Kit, workspace: Workspace, more: tuple[Path, ...]) -> list[Mount]:
+        shown = self._given.shown(more)
+        return [
+            _bind(workspace.root, WORKSPACE),
+            _bind(kit.folder, FILES, read_only=True),
+            _bind(kit.out, f"{FILES}/{kit.out.name}"),
+            *(_bind(path, str(path), read_only=True) for path in shown),
+            *map(_cover, self._given.covered(shown)),
+        ]
+
+    def _container(self, client: APIClient, kit: Kit, mounts: list[Mount]) -> AbstractContextManager[str]:
+        user = os.getuid() or _nobody.ID
+        return engines.container(
+            client,
+            self._image,
+            entrypoint=list(kit.command),
+            user=f"{user}:{os.getgid() if os.getuid() else _nobody.ID}",
+            working_dir="/",
+            host_config=_host_config(client, mounts),
+        )
+
+
+def _bind(source: Path, target: str, *, read_only: bool = False) -> Mount:
+    return Mount(target, os.path.realpath(source), type="bind", read_only=read_only)
+
+
+def _cover(path: Path) -> Mount:
+    return (
+        Mount(str(path), None, type="tmpfs") if path.is_dir() else _bind(Path("/dev/null"), str(path), read_only=True)
+    )
+
+
+def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
+    config: dict[str, Any] = client.create_host_config(
+        network_mode="host",
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        read_only=True,
+        init=True,
+        mounts=mounts,
+        tmpfs={"/tmp": f"rw,exec,nosuid,nodev,size={LIMITS.disk_mb}m,mode=1777"},
+        shm_size=_confine.SHM_BYTES,
+        mem_limit=LIMITS.memory_mb << 20,
+        memswap_limit=LIMITS.memory_mb << 20,
+        pids_limit=LIMITS.processes + _confine.OWN_PROCESSES,
+        log_config=LogConfig(type="none"),
+    )
+    return config
+
+
+def _listen(client: APIClient, container: str, kit: Kit, tests: TestsSocket, left: Callable[[], float]) -> bool:
+    """Attach first, then start: nothing is missed. True when the program ran out of time."""
+    take = engines.Streams({1: kit.output.add, 2: kit.output.add}).feed
+    with engines.attached(client, container) as raw:
+        client.start(container)
+        # If there is nobody any more, its own words say why.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            raw.sendall(kit.greeting)
+        engines.half_close(raw)
+        return _errands.listen(raw.fileno(), None, tests, left, take)
+
+
+def _status(client: APIClient, container: str) -> int:
+    """Raises: SandboxError unless the program ended by itself."""
+    _death.refuse_if_from_outside(client, container)
+    return int(client.inspect_container(container)["State"]["ExitCode"])

@@ -1,0 +1,72 @@
+"""No cell at all: the program runs as whoever runs Retrial, with all that they can reach. Only where asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from retrial.agents import _errands
+from retrial.agents._cell import Errand, Ran
+from retrial.agents._given import Given
+from retrial.agents._tests_socket import TestsSocket
+from retrial.errors import SandboxError
+from retrial.languages import _python_toolchain
+from retrial.protocols import Workspace
+from retrial.sandboxes import _cgroup
+from retrial.types import Verdict
+
+
+class HostCell:
+    isolated = False
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    def unavailable(self) -> str:
+        return ""
+
+    def describe(self) -> Mapping[str, object]:
+        return {"isolated": self.isolated, "cell": "host", **self._given.describe()}
+
+    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+        variables = {**errand.environment, **self._given.variables}
+        names = {"workspace": str(workspace.root), "python": _python_toolchain.interpreter()}
+        try:
+            with (
+                _errands.laid_out(errand, variables, **names) as kit,
+                TestsSocket(kit.folder, check) as tests,
+                _started(kit.command) as popen,
+            ):
+                return _errands.attend(popen, lambda: _kill(popen), kit, tests, left)
+        except OSError as error:
+            raise SandboxError(f"The agent could not be run: {error}.") from error
+
+
+@contextmanager
+def _started(command: tuple[str, ...]) -> Iterator[subprocess.Popen[bytes]]:
+    """In a session of its own, so that it ends as a whole; what leaves that session stays."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0,
+        start_new_session=True,
+    ) as popen:  # fmt: skip
+        try:
+            yield popen
+        finally:
+            _kill(popen)
+
+
+def _kill(popen: subprocess.Popen[bytes]) -> None:
+    """All that is in its session, and wait until it is gone."""
+    if popen.returncode is not None:
+        return
+    end = time.monotonic() + _cgroup.PATIENCE
+    with suppress(ProcessLookupError):
+        os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
+        while time.monotonic() < end:
+            os.killpg(popen.pid, signal.SIGKILL)
+            time.sleep(0.002)

@@ -1,0 +1,180 @@
+"""The real aider, in an environment and a cell of its own: it asks its model itself, and tests through ours.
+
+`_aider_driver.py` runs it there. What it did to the workspace we see for ourselves; what it says of it is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from retrial.agents import _aider_env, _aider_report, _aider_route, _cell
+from retrial.agents._aider_env import Installation
+from retrial.agents._aider_report import Report
+from retrial.agents._aider_route import Route
+from retrial.agents._cell import Cell, Errand, Ran
+from retrial.agents._prompts import TASK, WHOLE_REPOSITORY, offered
+from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
+from retrial.attempts import Effort, Usage
+from retrial.config import HarnessOptions
+from retrial.errors import ModelError, NotMeasured, UsageError
+from retrial.models._failures import Failure, mask, sentence
+from retrial.progress import say
+from retrial.protocols import Chat, Context, Workspace
+from retrial.types import Outcome, Task, Verdict
+
+MODEL = "named"
+SPENDS = True
+FORMATS = ("whole", "diff", "diff-fenced", "udiff", "patch")
+"""Those of ours that aider has too."""
+
+FAILED_THERE = """\
+{output}
+
+####
+
+See the testing errors above.
+The tests are correct.
+Fix the code to resolve the errors."""
+PROMPTS = (TASK, WHOLE_REPOSITORY, FAILED, FAILED_THERE)
+"""Part of a run's identity; all else that the model reads is aider's own."""
+
+OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+"""Else the list of prices would be fetched."""
+DRIVER = Path(__file__).with_name("_aider_driver.py")
+# Where the driver lies differs from cell to cell: a variable says it.
+COMMAND = ("/bin/sh", "-c", 'exec "$0" -I -X utf8 "$RETRIAL_DRIVER"')
+
+
+class AiderAgent:
+    def __init__(
+        self, *, installation: Installation, cell: Cell, route: Route, edit_format: str, options: HarnessOptions
+    ) -> None:
+        self._installation, self._cell, self._route = installation, cell, route
+        self._format, self._options = edit_format, options
+
+    def describe(self) -> Mapping[str, object]:
+        """For run.json."""
+        found = self._installation
+        about = {"name": "aider", "version": found.version, "python": found.python_version}
+        return {**about, **self._cell.describe()}
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        verdicts: list[Verdict] = []
+
+        def test() -> Verdict:
+            verdicts.append(check())
+            return verdicts[-1]
+
+        ran = self._cell.run(self._errand(task, model.temperature), workspace, test, model.left)
+        report = _aider_report.read(ran.results)
+        if report is None:
+            raise NotMeasured(f"aider left no report: {_last_line(ran)}")
+        spent = replace(report.spent, cost=None) if self._options.price else report.spent
+        try:
+            self._refuse_broken(report, ran, model.name)
+        except NotMeasured:
+            model.spend(spent)
+            raise
+        return _effort(report, verdicts, spent, ran)
+
+    def _errand(self, task: Task, temperature: float) -> Errand:
+        settings = json.dumps({**self._settings(task), "temperature": temperature})
+        return Errand(
+            command=(*COMMAND, self._installation.python),
+            environment={**OFFLINE, **self._route.variables},
+            shown=self._installation.shown,
+            files={"driver.py": DRIVER.read_bytes(), "settings.json": settings.encode()},
+        )
+
+    def _settings(self, task: Task) -> dict[str, object]:
+        options = self._options
+        names = ", ".join(offered(task))
+        opening, failed = (WHOLE_REPOSITORY, FAILED_THERE) if task.anywhere else (TASK, FAILED)
+        timeout = options.request_timeout_seconds
+        return {
+            "model": self._route.model,
+            "edit_format": self._format,
+            "opening": opening.format(instructions=task.problem_statement, files=names),
+            "failed": failed.format(output="{output}", files=names),
+            "feedback_lines": FEEDBACK_LINES,
+            "turns": options.turns,
+            "reflections": options.reflections,
+            "reasoning_effort": options.reasoning_effort,
+            "extra_body": json.loads(options.extra_body or "{}"),
+            "extra_params": {"timeout": timeout} if timeout else {},
+            "repository": task.anywhere,
+            "editable": [] if task.anywhere else offered(task),
+            "read_only": list(task.read_only),
+            "map_tokens": options.map_tokens if task.anywhere else 0,
+        }
+
+    def _refuse_broken(self, report: Report, ran: Ran, name: str) -> None:
+        """Raises: NotMeasured when it was not aider's doing, nor its model's, that it came to no end of its own."""
+        endpoint, failure = self._route.endpoint, report.failure
+        if failure is None and ran.timed_out and report.waiting and not report.spent.calls:
+            failure = Failure(kind="timeout")
+        if failure is not None and not failure.context_exceeded:
+            text = sentence(name, endpoint.title, endpoint.key_name, failure, report.tries)
+            raise ModelError(mask(text, endpoint.key))
+        if failure is None and not report.ended and not ran.timed_out:
+            raise NotMeasured(f"aider broke down: {_last_line(ran)}")
+
+
+def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran) -> Effort:
+    lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
+    notes = {
+        "the attempt's time was over": ran.timed_out,
+        "its linter found errors that were left": not report.lint_outcome,
+    }
+    return Effort(
+        edit_outcome=report.edit_outcome,
+        edit_format=report.edit_format,
+        tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
+        malformed=report.malformed,
+        reflections=report.reflections,
+        lazy_comments=sum(len(LAZY.findall(reply)) for reply in report.replies),
+        syntax_errors=sum(line.startswith("SyntaxError") for line in lines),
+        indentation_errors=sum(line.startswith("IndentationError") for line in lines),
+        test_timeouts=sum(verdict.outcome is Outcome.TIMED_OUT for verdict in verdicts),
+        # Of all failures only a context that is too long leads here.
+        exhausted=report.exhausted + (report.failure is not None),
+        user_asks=report.user_asks,
+        spent=spent,
+        notes=tuple(note for note, applies in notes.items() if applies),
+        chat=report.chat,
+    )
+
+
+def _last_line(ran: Ran) -> str:
+    if ran.timed_out:
+        return "the attempt's time was over"
+    lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"it ended with {ran.exit_code} and said nothing"
+
+
+def make(context: Context) -> AiderAgent:
+    """Raises: UsageError; EnvironmentMissing when its environment cannot be made."""
+    options = context.options
+    if context.edit_format and context.edit_format not in FORMATS:
+        raise UsageError(f"aider has no edit format '{context.edit_format}'; it has {', '.join(FORMATS)}.")
+    route = _aider_route.find(context.model, options.api_base, os.environ)
+    cell = _cell.choose(options)
+    return AiderAgent(
+        installation=_installation(options, cell),
+        cell=cell,
+        route=route,
+        edit_format=context.edit_format,
+        options=options,
+    )
+
+
+def _installation(options: HarnessOptions, cell: Cell) -> Installation:
+    if options.agent_image:
+        return _aider_env.in_image(options.aider_python or "python3", cell)
+    if options.aider_python:
+        return _aider_env.given(options.aider_python)
+    return _aider_env.own(options.cache, say)

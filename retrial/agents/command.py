@@ -1,0 +1,94 @@
+"""Any program: a shell command that edits the workspace in a cell of its own, with our test client beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+
+from retrial.agents import _cell, _prompts
+from retrial.agents._cell import Cell, Errand, Ran
+from retrial.attempts import Effort, Message, Usage
+from retrial.errors import EnvironmentMissing, UsageError
+from retrial.protocols import Chat, Context, Workspace
+from retrial.types import Outcome, Task, Verdict
+
+MODEL = "named"
+SPENDS = True
+PROMPTS = (_prompts.TASK, _prompts.WHOLE_REPOSITORY, _prompts.READ_ONLY, _prompts.ON_ITS_OWN)
+"""Part of a run's identity."""
+USAGE = "usage.json"
+COUNTS = ("prompt_tokens", "completion_tokens")
+NOT_RUN = (126, 127)
+"""What a shell ends with when it cannot run, or find, a command."""
+
+
+class CommandAgent:
+    def __init__(self, command: str, model: str, cell: Cell) -> None:
+        self._command, self._model, self._cell = command, model, cell
+
+    def describe(self) -> Mapping[str, object]:
+        """For run.json."""
+        return {"name": "command", "command": self._command, **self._cell.describe()}
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        verdicts: list[Verdict] = []
+
+        def test() -> Verdict:
+            verdicts.append(check())
+            return verdicts[-1]
+
+        errand = Errand(
+            command=("/bin/sh", "-c", self._command),
+            environment={"RETRIAL_MODEL": self._model, "RETRIAL_SEED": str(model.seed)},
+            files={"prompt.md": _prompts.instructions(task).encode()},
+        )
+        ran = self._cell.run(errand, workspace, test, model.left)
+        if ran.exit_code in NOT_RUN and not workspace.diff():
+            raise EnvironmentMissing(f"The agent's command cannot be run: {_last_line(ran)} (see --agent-path)")
+        spent, problem = read_usage(ran.results)
+        return Effort(
+            edit_outcome=ran.exit_code == 0,
+            tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
+            test_timeouts=sum(each.outcome is Outcome.TIMED_OUT for each in verdicts),
+            spent=spent,
+            notes=tuple(note for note in (_ending(ran), problem) if note),
+            chat=(Message(role="assistant", content=ran.output),),
+        )
+
+
+def make(context: Context) -> CommandAgent:
+    """Raises: UsageError."""
+    if not context.options.command:
+        raise UsageError("Agent 'command' runs a command of yours: give it with --command 'CMD'.")
+    return CommandAgent(context.options.command, context.model, _cell.choose(context.options))
+
+
+def read_usage(results: Mapping[str, bytes]) -> tuple[Usage, str]:
+    """What a program says it spent, unknown where it does not; and what is wrong with how it says it."""
+    if USAGE not in results:
+        return Usage(cost=None), ""
+    try:
+        said = json.loads(results[USAGE])
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        return Usage(cost=None), f"{USAGE} is not a JSON object"
+    cost, tokens = said.get("cost"), {name: said.get(name, 0) for name in COUNTS}
+    wrong = [name for name, count in tokens.items() if type(count) is not int or count < 0]
+    if cost is not None and not (type(cost) in (int, float) and 0 <= cost < math.inf):
+        wrong.append("cost")
+    if wrong:
+        return Usage(cost=None), f"{USAGE} has a {wrong[0]} that is no amount"
+    return Usage(cost=cost, **tokens), ""
+
+
+def _ending(ran: Ran) -> str:
+    if ran.timed_out:
+        return "the attempt's time was over"
+    return f"the command ended with {ran.exit_code}" if ran.exit_code else ""
+
+
+def _last_line(ran: Ran) -> str:
+    lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"it ended with {ran.exit_code}"

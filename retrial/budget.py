@@ -1,0 +1,177 @@
+"""Money: put by before a question is asked, so that parallel workers cannot pass a limit together."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from retrial.attempts import Message, Request
+from retrial.errors import BudgetSpent, OutOfMoney
+from retrial.prices import Price
+from retrial.store import Run
+
+MESSAGE_TOKENS = 32
+"""What a provider writes around a message or a call: its role, its beginning, its end."""
+TOOLS_TOKENS = 1024
+"""What a provider tells a model about functions as such; some take several hundred tokens for it."""
+
+
+class Budget:
+    """A run's. What is only put by mostly comes back, so that a question waits for it; what is spent does not."""
+
+    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
+        self._limit = limit
+        self._spent = spent
+        self._reserved: dict[int, float] = {}
+        self._unknown = math.isinf(spent)
+        self._number = 0
+        self._settled = threading.Condition()
+
+    @property
+    def spent(self) -> float | None:
+        """None as soon as one call's cost is not known."""
+        return None if self._unknown else self._spent
+
+    def reserve(self, amount: float) -> int:
+        """Waits while others' questions are under way that may leave enough. Returns a number to settle it by.
+
+        Raises: BudgetSpent when this could pass the limit.
+        """
+        with self._settled:
+            self._settled.wait_for(lambda: self._fits(amount) or self._never(amount))
+            if not self._fits(amount):
+                raise BudgetSpent(self._refusal(amount))
+            self._number += 1
+            self._reserved[self._number] = amount
+            return self._number
+
+    def settle(self, number: int, cost: float | None) -> None:
+        """What was put by is free again, but for the cost; an unknown one is taken to be all of it."""
+        with self._settled:
+            amount = self._reserved.pop(number)
+            self._spent += amount if cost is None else cost
+            self._unknown = self._unknown or cost is None
+            self._settled.notify_all()
+
+    def add(self, cost: float | None) -> None:
+        """An agent spent this on its own, with nothing put by for it."""
+        with self._settled:
+            self._spent += _or_any(cost)
+            self._unknown = self._unknown or cost is None
+
+    def check(self) -> None:
+        """Raises: BudgetSpent when nothing is left for an agent that spends on its own."""
+        with self._settled:
+            if self._limit is not None and self._spent >= self._limit:
+                raise BudgetSpent(self._refusal())
+
+    def _refusal(self, amount: float = 0.0) -> str:
+        return _not_enough("The budget", self._limit, self._spent, amount, "--max-cost")
+
+    def _fits(self, amount: float) -> bool:
+        return self._limit is None or self._spent + sum(self._reserved.values()) + amount <= self._limit
+
+    def _never(self, amount: float) -> bool:
+        return not self._reserved or (self._limit is not None and self._spent + amount > self._limit)
+
+
+class TaskBudget:
+    """One task's part of a run's budget; its attempts follow each other, so that nothing waits here."""
+
+    def __init__(self, limit: float | None, spent: float, run: Budget) -> None:
+        self._limit = limit
+        self._spent = spent
+        self._run = run
+        self._reserved: dict[int, float] = {}
+
+    def reserve(self, amount: float) -> int:
+        """Raises: OutOfMoney when this could pass the task's limit, BudgetSpent when it could pass the run's."""
+        if self._limit is not None and self._spent + amount > self._limit:
+            raise OutOfMoney(self._refusal(amount))
+        number = self._run.reserve(amount)
+        self._reserved[number] = amount
+        return number
+
+    def settle(self, number: int, cost: float | None) -> None:
+        amount = self._reserved.pop(number)
+        self._spent += amount if cost is None else cost
+        self._run.settle(number, cost)
+
+    def add(self, cost: float | None) -> None:
+        self._spent += _or_any(cost)
+        self._run.add(cost)
+
+    def check(self) -> None:
+        """Raises: as `reserve` does, when nothing is left for an agent that spends on its own."""
+        if self._limit is not None and self._spent >= self._limit:
+            raise OutOfMoney(self._refusal())
+        self._run.check()
+
+    def _refusal(self, amount: float = 0.0) -> str:
+        return _not_enough("The task's budget", self._limit, self._spent, amount, "--max-cost-per-task")
+
+
+def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str) -> str:
+    if math.isinf(spent):
+        return f"{whose} of {limit:g} USD cannot be kept to: the agent does not say what it spent; leave {flag} out."
+    following = f", and the next call could cost {amount:.4f}" if amount else ""
+    return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{following}; raise {flag}."
+
+
+def most(request: Request, price: Price | None) -> float:
+    """The most that one question can cost: the dearest kind of prompt, and a reply as long as it may be."""
+    if price is None:
+        return 0.0
+    tokens = prompt_tokens(request.messages, request.tools)
+    return max(price.cost(tokens, request.max_tokens, cache_write=written) for written in (0, tokens))
+
+
+def prompt_tokens(messages: Iterable[Message], tools: tuple[Mapping[str, object], ...] = ()) -> int:
+    """No tokenizer makes more than one token of a byte. Prose has one in four bytes, but digits, rare scripts and emoji
+    come near one each, and a limit must hold for those too."""
+    texts = [text for message in messages for text in _texts(message)]
+    told = TOOLS_TOKENS + size(json.dumps(tools)) if tools else 0
+    return sum(MESSAGE_TOKENS + size(text) for text in texts) + told
+
+
+def size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _texts(message: Message) -> Iterable[str]:
+    return (message.content, *(call.name + call.arguments for call in message.calls))
+
+
+def _or_any(cost: float | None) -> float:
+    """With nothing put by for it, an unknown cost may be any."""
+    return math.inf if cost is None else cost
+
+
+def committed_in(run: Run) -> float:
+    """What all that was ever asked in a run can have cost."""
+    return sum(committed(run.journal(path.stem).lines()) for path in run.journal_paths())
+
+
+def committed(lines: Iterable[Mapping[str, Any]]) -> float:
+    """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
+    for it."""
+    total = pending = 0.0
+    for line in lines:
+        match line.get("event"):
+            case "request":
+                total += pending
+                pending = line.get("reserved", 0.0)
+            case "reply":
+                cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
+                total += pending if cost is None else cost
+                pending = 0.0
+            case "spent":
+                total += _or_any(line["usage"]["cost"])
+            case "lost":
+                total += line["cost"]
+            case "failed":
+                pending = 0.0
+    return total + pending

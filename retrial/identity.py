@@ -1,0 +1,82 @@
+"""What may not change between two goes at one run: another question is another run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retrial import past, registry
+from retrial.errors import UsageError
+from retrial.plan import Plan
+from retrial.store import Run
+from retrial.types import fingerprint
+
+ASKED = ("temperature", "retry_temperature", "seed", "max_tokens", "reasoning_effort", "extra_body", "api_base")
+"""Those of a model's options that make its questions."""
+PROGRAM = ("command", "agent_image", "agent_on_host")
+"""Options that make an agent what it is."""
+OF_REPOSITORIES = ("visible_tests", "map_tokens")
+"""Options that exercises have no use for."""
+
+
+def identity(plan: Plan) -> dict[str, Any]:
+    """What may not change between two goes at one run."""
+    options, provenance = plan.options, plan.benchmark.provenance
+    return {
+        "benchmark": provenance["source"],
+        "benchmark_digest": provenance["digest"],
+        "agent": options.agent,
+        **{name: getattr(options, name) for name in PROGRAM if getattr(options, name)},
+        "model_name_or_path": plan.model_name,
+        "models": [rung.title for rung in plan.rungs],
+        **_own_options(plan),
+        "tries": plan.tries,
+        "turns": options.turns,
+        "reflections": options.reflections,
+        "seed": options.seed,
+        "temperature": options.temperature,
+        "retry_temperature": options.retry_temperature,
+        "max_tokens": options.max_tokens,
+        "api_base": options.api_base,
+        **{name: getattr(options, name) for name in ("reasoning_effort", "extra_body") if getattr(options, name)},
+        **({} if plan.benchmark.visible_is_hidden else {name: getattr(options, name) for name in OF_REPOSITORIES}),
+        "editor_files": "hidden" if options.hide_editor_files else "shown",
+        "prompts": fingerprint(_prompts(plan))[:16],
+        **({"replay_of": plan.recording.run.name} if plan.recording else {}),
+    }
+
+
+def _own_options(plan: Plan) -> dict[str, Any]:
+    own = [{name: value for name, value in rung.own.items() if name in ASKED} for rung in plan.rungs]
+    return {"model_options": own} if any(own) else {}
+
+
+def _prompts(plan: Plan) -> list[str]:
+    """Every text of ours that a model may read."""
+    agent = registry.module("agents", plan.options.agent)
+    names = [rung.edit_format for rung in plan.rungs if rung.edit_format]
+    formats = [registry.module("edits", name).make().prompt for name in names]
+    return [*getattr(agent, "PROMPTS", ()), *formats]
+
+
+def refuse_other_identity(plan: Plan) -> None:
+    refuse_change(plan.run, identity(plan))
+
+
+def refuse_change(run: Run, new: Mapping[str, Any], *, grid: bool = False) -> None:
+    """Raises: UsageError when there is something else of that name already."""
+    if not run.exists():
+        return
+    stored = run.config()
+    if stored.get("program") != "harness.py":
+        raise UsageError(f"Run '{run.name}' holds predictions made elsewhere: name another run with --run.")
+    if past.is_grid(stored) != grid:
+        raise UsageError(f"'{run.name}' is {'one run' if grid else 'a grid'} already: name another with --run.")
+    old = stored.get("identity", {})
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    changed = [f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys]
+    if changed:
+        raise UsageError(
+            f"Run '{run.name}' was started with other settings ({'; '.join(changed)}): "
+            "use them again, or name another run with --run."
+        )

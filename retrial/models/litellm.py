@@ -1,0 +1,122 @@
+"""Exotic providers, through LiteLLM: `-m litellm/PROVIDER/NAME`, such as `litellm/bedrock/…` or `litellm/azure/…`.
+
+Keys are where LiteLLM looks for them. Retries are ours, as for every model; it is told to make none of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from retrial.attempts import Reply, Request
+from retrial.errors import UsageError
+from retrial.models import _chat, _endpoints
+from retrial.models._asking import Asking, Patience
+from retrial.models._endpoints import Endpoint
+from retrial.models._failures import Failure, from_status
+from retrial.prices import Price, price
+from retrial.protocols import Context
+
+
+class LiteLLMModel:
+    """One model of one provider; may be asked from many threads."""
+
+    def __init__(self, *, name: str, endpoint: Endpoint, price: Price | None, asking: Asking) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._price = price
+        self._asking = asking
+        self._litellm = _library(endpoint.model)
+
+    def complete(self, request: Request) -> Reply:
+        """Raises: ModelError when no whole answer could be had within the request's time."""
+        return self._asking.complete(request, self._ask)
+
+    def _ask(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
+        """One try."""
+        import openai
+
+        errors = self._litellm.exceptions
+        # An endpoint of one's own mostly needs no key, but the client will not go without.
+        key = self._endpoint.key or ("none" if self._endpoint.base_url else None)
+        try:
+            answer = self._litellm.completion(
+                **sent,
+                api_base=self._endpoint.base_url or None,
+                api_key=key,
+                timeout=seconds,
+                num_retries=0,
+                max_retries=0,
+            )
+        except errors.Timeout:
+            return Failure(kind="timeout", detail=f"a try of {seconds:.1f} s")
+        except errors.APIConnectionError as error:
+            return Failure(kind="connection", detail=str(error))
+        except openai.OpenAIError as error:  # of which all of its own are
+            headers = getattr(getattr(error, "response", None), "headers", {})
+            return from_status(getattr(error, "status_code", None) or 500, headers, str(error))
+        return self._read(answer)
+
+    def _read(self, answer: Any) -> Reply | Failure:
+        reply = _chat.read(json.dumps(answer.model_dump(), default=str).encode(), self._price)
+        if isinstance(reply, Failure) or reply.usage.cost is not None:
+            return reply
+        # Its own table knows what ours does not.
+        said = getattr(answer, "_hidden_params", {}).get("response_cost")
+        return replace(reply, usage=replace(reply.usage, cost=float(said))) if said else reply
+
+
+def known_price(name: str) -> Price | None:
+    """From LiteLLM's own table, for a limit on what our table does not know."""
+    table = _library(name).model_cost
+    found = table.get(name) or table.get(name.partition("/")[2]) or {}
+    prompt, completion = found.get("input_cost_per_token"), found.get("output_cost_per_token")
+    if prompt is None or completion is None:
+        return None
+    return Price(prompt=prompt * 1e6, completion=completion * 1e6)
+
+
+def _library(name: str) -> Any:
+    if importlib.util.find_spec("litellm") is None:
+        raise UsageError(f"Model 'litellm/{name}' needs the package 'litellm': pip install -r requirements-litellm.txt")
+    # Its table of prices would be fetched otherwise, by the mere import.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # It warns of its own types when they meet a newer pydantic.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    library: Any = importlib.import_module("litellm")
+    library.telemetry = False
+    library.suppress_debug_info = True
+    return library
+
+
+def make(context: Context) -> LiteLLMModel:
+    """Raises: UsageError when there is no such package, or no name."""
+    options, name = context.options, context.name
+    provider, _, rest = name.partition("/")
+    if not rest:
+        raise UsageError(f"Model 'litellm/{name}' should be litellm/PROVIDER/NAME.")
+    endpoint = _endpoint(name, _endpoints.find(provider), options.api_base)
+    return LiteLLMModel(
+        name=f"litellm/{name}",
+        endpoint=endpoint,
+        price=price(name, options.price),
+        asking=Asking(f"litellm/{name}", endpoint, options.extra, Patience(try_seconds=options.try_seconds)),
+    )
+
+
+def _endpoint(name: str, known: _endpoints.Provider | None, api_base: str | None) -> Endpoint:
+    """Of providers that we know, the key too, so that it can be masked; the others' are LiteLLM's own business."""
+    names = known.keys if known else ()
+    key_name = next((each for each in names if os.environ.get(each)), "")
+    return Endpoint(
+        title="LiteLLM",
+        base_url=api_base or "",
+        model=name,
+        key=os.environ.get(key_name, ""),
+        key_name=key_name or next(iter(names), ""),
+    )

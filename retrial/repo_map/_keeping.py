@@ -1,0 +1,102 @@
+"""Outlines that were read once, by content: one database for all repositories, as commits share most of their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from retrial.repo_map import _grammars, _outlines
+from retrial.repo_map._outlines import Definition, Outline
+
+T = TypeVar("T")
+
+_AT_ONCE = 500
+"""Keys in one question; old versions of sqlite take 999."""
+_PATIENCE = 30.0
+"""Seconds to wait for another process that writes."""
+
+
+def outlines(files: Mapping[str, bytes], folder: Path) -> dict[str, Outline]:
+    """Of all files; what the folder's database does not have is read and put there."""
+    keys = {path: _key(path, content) for path, content in files.items()}
+    place = folder / "outlines.sqlite"
+    known = _get(place, sorted(set(keys.values())))
+    fresh: dict[str, Outline] = {}
+    for path, key in keys.items():
+        if key not in known and key not in fresh:
+            fresh[key] = _outlines.read(path, files[path])
+    if fresh:
+        _put(place, fresh)
+    return {path: fresh.get(key) or known[key] for path, key in keys.items()}
+
+
+def _key(path: str, content: bytes) -> str:
+    how = f"{_outlines.VERSION} {_grammars.version(path)}\n"
+    return hashlib.sha256(how.encode() + content).hexdigest()
+
+
+def _get(place: Path, keys: list[str]) -> dict[str, Outline]:
+    def read(database: sqlite3.Connection) -> dict[str, Outline]:
+        known: dict[str, Outline] = {}
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(some))
+            found = database.execute(f"SELECT key, outline FROM outlines WHERE key IN ({marks})", some)
+            known.update((key, _unpacked(outline)) for key, outline in found)
+        return known
+
+    return _using(place, read) or {}
+
+
+def _put(place: Path, fresh: Mapping[str, Outline]) -> None:
+    rows = [(key, _packed(outline)) for key, outline in fresh.items()]
+
+    def write(database: sqlite3.Connection) -> None:
+        with database:
+            database.executemany("INSERT OR IGNORE INTO outlines VALUES (?, ?)", rows)
+
+    _using(place, write)
+
+
+def _using(place: Path, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    """None, at the cost of time, where there can be no database; one that is broken is begun anew."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(place, timeout=_PATIENCE)) as database:
+            database.execute("CREATE TABLE IF NOT EXISTS outlines (key TEXT PRIMARY KEY, outline BLOB) WITHOUT ROWID")
+            return work(database)
+    except (OSError, sqlite3.OperationalError):
+        return None
+    except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError):
+        with suppress(OSError):
+            place.unlink()
+        return None
+
+
+def _packed(outline: Outline) -> bytes:
+    """Few long strings: they are read several times as fast as many short ones."""
+    definitions = outline.definitions
+    parts = (
+        [one.depth for one in definitions],
+        "\n".join(one.name for one in definitions),
+        "\n".join(one.head for one in definitions),
+        " ".join(sorted(outline.names)),
+        list(outline.words.values()),
+        " ".join(outline.words),
+    )
+    return zlib.compress(json.dumps(parts).encode(), level=1)
+
+
+def _unpacked(packed: bytes) -> Outline:
+    depths, defined, heads, names, counts, words = json.loads(zlib.decompress(packed))
+    return Outline(
+        definitions=tuple(map(Definition, defined.split("\n"), depths, heads.split("\n"))),
+        names=frozenset(names.split()),
+        words=dict(zip(words.split(), counts, strict=True)),
+    )

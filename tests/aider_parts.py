@@ -1,0 +1,49 @@
+"""What tests of the agent aider share: a task, a chat that pays, a check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from retrial.benchmarks._exercises import FolderTree
+from retrial.budget import Budget, TaskBudget
+from retrial.chat import MeteredChat, Sampling
+from retrial.plan import NoModel
+from retrial.prices import Price
+from retrial.protocols import Workspace
+from retrial.store import Journal
+from retrial.types import Environment, Outcome, Task, Verdict
+
+STUB = "def add(a, b):\n    pass\n"
+RIGHT = "def add(a, b):\n    return a + b\n"
+
+
+def a_task(folder: Path) -> Task:
+    """A small tree in `folder`, whose `add` does not add."""
+    tree = {"calc/core.py": STUB, "calc/other.py": "class Other:\n    '''Uses nothing.'''\n", "README.md": "# calc\n"}
+    for path, content in tree.items():
+        (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "tree" / path).write_text(content, encoding="utf-8")
+    return Task(
+        instance_id="calc-1",
+        benchmark="calc",
+        language="python",
+        problem_statement="/add does not add. See https://example.com/the-answer",
+        tree=FolderTree(root=folder / "tree", paths=tuple(tree)),
+        environment=Environment(name="x", image="x:1", language=""),
+        editable=("calc/core.py",),
+    )
+
+
+def a_chat(folder: Path) -> MeteredChat:
+    sampling = Sampling(temperature=0.7, seed=1, max_tokens=99, seconds=300.0)
+    purse = TaskBudget(None, 0.0, Budget(None))
+    return MeteredChat(
+        NoModel("gpt-test"), sampling, Journal(folder / "j"), purse, Price(prompt=1, completion=1), "x", 1
+    )
+
+
+def verdict(workspace: Workspace) -> Verdict:
+    right = workspace.read("calc/core.py") == RIGHT.encode()
+    return Verdict(
+        outcome=Outcome.RESOLVED if right else Outcome.TESTS_FAILED, stdout="" if right else "1 + 2 is not 3"
+    )

@@ -1,0 +1,87 @@
+"""All edit formats over real HTTP, through both phases: one reply that cannot be read, then one that solves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrial import registry
+from retrial.attempts import Reply, ToolCall
+from retrial.protocols import Edit, EditFormat
+from tests.conftest import Run
+from tests.exercises import RIGHT, STUB, write_exercise
+from tests.servers import Answer, ChatServer
+from tests.servers import reply as answer
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
+
+TASK = "aider_python_sum_up"
+PROSE = "I would simply add the two numbers."
+
+
+def unreadable(form: EditFormat) -> Reply:
+    """Words alone; of a function format, a call with half of its arguments."""
+    calls = tuple(ToolCall(name=function(tool), arguments='{"x": "y', id="call-7") for tool in form.tools)
+    return Reply(text=PROSE, calls=calls)
+
+
+def function(tool: Any) -> str:
+    return str(tool["function"]["name"])
+
+
+def sent(reply: Reply) -> Answer:
+    """A reply as a provider sends it."""
+    if not reply.calls:
+        return answer(reply.text, finish=reply.finish)
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    return answer(reply.text, finish=reply.finish, tool_calls=calls)
+
+
+@pytest.mark.parametrize("name", registry.names("edits"))
+def test_every_format_solves_a_task_after_a_reply_that_cannot_be_read(
+    run: Run, home: Path, tmp_path: Path, name: str
+) -> None:
+    form: EditFormat = registry.module("edits", name).make()
+    right = form.render((Edit(path="sum_up.py", content=RIGHT),), {"sum_up.py": STUB})
+    flags = ("--turns", 1, "--reflections", 1, "--sandbox", "bwrap", "--run", "formats", "--edit-format", name)
+    with ChatServer([sent(unreadable(form)), sent(right)]) as server:
+        folder = write_exercise(tmp_path / "bench")
+        done = run(
+            "harness.py", "-b", folder, "-m", "gpt-test", "--api-base", server.url, *flags, OPENAI_API_KEY="none"
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (attempt,) = json.loads((home / f"predictions/formats/{TASK}.json").read_text())["all_results"]
+    assert (attempt["edit_format"], attempt["num_malformed_responses"], attempt["plausible"]) == (name, 1, True)
+    first, second = (asked.body for asked in server.requests)
+    assert_function_must_be_called(first, form)
+    assert_function_must_be_called(second, form)
+    assert_told_what_is_wrong(first["messages"], second["messages"], form)
+    done = run("report.py", "formats", "--sandbox", "bwrap")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((home / "predictions/formats/results.json").read_text())
+    assert (results["resolved"], list(results["by_format"])) == ([TASK], [name])
+
+
+def assert_function_must_be_called(body: dict[str, Any], form: EditFormat) -> None:
+    choices = [{"type": "function", "function": {"name": function(tool)}} for tool in form.tools]
+    assert body.get("tools", []) == list(form.tools)
+    assert body.get("tool_choice") == (choices[0] if choices else None)
+
+
+def assert_told_what_is_wrong(first: list[Any], second: list[Any], form: EditFormat) -> None:
+    assert first[0] == {"role": "system", "content": form.prompt}
+    said, told = second[len(first) :]
+    assert (said["role"], said["content"]) == ("assistant", PROSE)
+    if not form.tools:
+        assert told["role"] == "user"
+        assert "sum_up.py" in told["content"]
+        return
+    assert [call["id"] for call in said["tool_calls"]] == ["call-7"]
+    assert (told["role"], told["tool_call_id"]) == ("tool", "call-7")
+    assert function(form.tools[0]) in told["content"]

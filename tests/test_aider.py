@@ -1,0 +1,201 @@
+"""The agent aider without aider: models' names, where it is installed, what is made of its report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from retrial.agents import _aider_env, _aider_report, _aider_route, aider
+from retrial.agents._aider_env import Installation
+from retrial.agents._cell import Errand, Ran
+from retrial.attempts import Effort, Usage
+from retrial.chat import MeteredChat
+from retrial.config import HarnessOptions
+from retrial.errors import ModelError, NotMeasured, UsageError
+from retrial.protocols import Context, Workspace
+from retrial.types import Verdict
+from retrial.workspace import Folder
+from tests.aider_parts import a_chat, a_task, verdict
+
+KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY": "sk-3", "TOGETHER_API_KEY": "sk-4"}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "variables"),
+    [
+        ("gpt-5", "openai/gpt-5", {"OPENAI_API_KEY": "sk-1"}),
+        ("anthropic/claude-opus-4", "anthropic/claude-opus-4", {"ANTHROPIC_API_KEY": "sk-2"}),
+        ("gemini/gemini-2.5-pro", "gemini/gemini-2.5-pro", {"GEMINI_API_KEY": "sk-3"}),
+        ("together/org/name", "together_ai/org/name", {"TOGETHER_API_KEY": "sk-4"}),
+        ("ollama/qwen:7b", "ollama_chat/qwen:7b", {"OLLAMA_API_BASE": "http://127.0.0.1:11434"}),
+    ],
+)
+def test_a_name_leads_to_its_provider_with_that_key_alone(name: str, model: str, variables: dict[str, str]) -> None:
+    route = _aider_route.find(name, "", KEYS)
+    assert (route.model, route.variables) == (model, variables)
+
+
+@pytest.mark.parametrize("name", ["gpt-test", "anthropic/gpt-test", "vllm/gpt-test", "llamacpp/gpt-test"])
+def test_at_another_address_everything_speaks_openais_protocol(name: str) -> None:
+    route = _aider_route.find(name, "http://127.0.0.1:8000/v1", {})
+    assert route.model == "openai/gpt-test"
+    assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:8000/v1", "OPENAI_API_KEY": "none"}
+
+
+def test_an_address_in_the_environment_is_one_too() -> None:
+    route = _aider_route.find("gpt-test", "", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"})
+    assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("", "needs a model"), ("local", "asks its model itself"), ("replay/x.jsonl", "itself"), ("gpt-5", "a key")],
+)
+def test_a_model_that_aider_cannot_ask_is_refused(name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        _aider_route.find(name, "", {})
+
+
+@pytest.mark.parametrize("edit_format", ["whole-func", "diff-func"])
+def test_formats_that_aider_does_not_have_are_refused(edit_format: str) -> None:
+    with pytest.raises(UsageError, match="aider has no edit format"):
+        aider.make(Context(options=HarnessOptions(), model="gpt-5", edit_format=edit_format))
+
+
+def test_a_python_that_is_not_there_or_has_no_aider_is_refused() -> None:
+    with pytest.raises(UsageError, match="names no program"):
+        _aider_env.given("/nowhere/python")
+    for python in (sys.executable, "true"):
+        with pytest.raises(UsageError, match="has no aider"):
+            _aider_env.given(python)
+
+
+CALL = {
+    "prompt_tokens": 9, "completion_tokens": 4, "cached_tokens": 2, "cache_write_tokens": 0, "reasoning_tokens": 1,
+    "cost": 0.5, "seconds": 2.0,
+}  # fmt: skip
+WHOLE = {
+    "ended": True, "waiting": False, "failure": None, "retries": 1, "calls": [CALL, CALL],
+    "edit_format": "diff", "edit_outcome": True, "lint_outcome": None,
+    "reflections": 1, "malformed": 1, "exhausted": 0, "user_asks": 2,
+}  # fmt: skip
+
+
+def files(report: object, chat: object = ()) -> dict[str, bytes]:
+    return {"report.json": json.dumps(report).encode(), "chat.json": json.dumps(chat).encode()}
+
+
+def test_what_all_calls_took_is_summed_up() -> None:
+    report = _aider_report.read(files(WHOLE))
+    assert report is not None
+    assert report.spent == Usage(
+        calls=2, prompt_tokens=18, completion_tokens=8, cached_tokens=4, reasoning_tokens=2, cost=1.0, seconds=4.0,
+        retries=1,
+    )  # fmt: skip
+
+
+def test_one_call_of_unknown_cost_makes_the_sum_unknown() -> None:
+    report = _aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, "cost": None}]}))
+    assert report is not None and report.spent.cost is None
+
+
+@pytest.mark.parametrize(
+    "left", [{}, {"report.json": b"{"}, files([]), files({}), files({**WHOLE, "calls": [{}]}), files(WHOLE, [1])]
+)
+def test_a_report_that_is_not_whole_is_none(left: Mapping[str, bytes]) -> None:
+    assert _aider_report.read(left) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "reached", "text", "row"),
+    [
+        ("AuthenticationError", True, "", "key"),
+        ("InternalServerError", False, "", "connection"),
+        ("APIError", True, "", "server"),
+        ("RateLimitError", True, "insufficient_quota", "quota"),
+    ],
+)
+def test_a_failure_is_told_as_our_own_models_are(kind: str, reached: bool, text: str, row: str) -> None:
+    failure = {"kind": kind, "reached": reached, "text": text, "tries": 3}
+    report = _aider_report.read(files({**WHOLE, "ended": False, "failure": failure}))
+    assert report is not None and report.failure is not None
+    assert (report.failure.kind, report.tries) == (row, 3)
+
+
+class Told:
+    """A cell in which aider has been already; a cell is any object that runs an errand."""
+
+    isolated = True
+
+    def __init__(self, report: object, *, timed_out: bool = False) -> None:
+        code = None if timed_out else 0
+        self._ran = Ran(exit_code=code, output="Traceback\nOops.\n", timed_out=timed_out, results=files(report))
+
+    def unavailable(self) -> str:
+        return ""
+
+    def describe(self) -> Mapping[str, object]:
+        return {"isolated": True, "cell": "told"}
+
+    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+        return self._ran
+
+
+def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Callable[[], Effort]]:
+    """The chat that it spends from, and how to have what the agent makes of the cell's report."""
+    agent = aider.AiderAgent(
+        installation=Installation(python="python", version="0", python_version="3"),
+        cell=cell,
+        route=_aider_route.find("gpt-test", "http://127.0.0.1:1/v1", {"OPENAI_API_KEY": "sk-secret-1"}),
+        edit_format="whole",
+        options=HarnessOptions(price=price),
+    )
+    task, metered, workspace = a_task(folder), a_chat(folder), Folder(folder, {})
+    return metered, lambda: agent.solve(task, workspace, metered, lambda: verdict(workspace))
+
+
+OPEN = {**WHOLE, "ended": False, "waiting": True}
+REFUSED = {"kind": "AuthenticationError", "reached": True, "text": "bad key sk-secret-1", "tries": 1}
+LONG = {
+    "kind": "BadRequestError",
+    "reached": True,
+    "text": "the request exceeds the available context size",
+    "tries": 1,
+}
+
+
+def test_when_time_is_over_what_it_has_counts(tmp_path: Path) -> None:
+    effort = after(Told(OPEN, timed_out=True), tmp_path)[1]()
+    assert (effort.edit_outcome, effort.notes, effort.spent.calls) == (True, ("the attempt's time was over",), 2)
+
+
+def test_when_time_is_over_before_the_first_answer_the_provider_was_too_slow(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="did not answer in time"):
+        after(Told({**OPEN, "calls": []}, timed_out=True), tmp_path)[1]()
+
+
+def test_a_broken_provider_is_not_measured_and_what_was_paid_is_kept(tmp_path: Path) -> None:
+    metered, solve = after(Told({**OPEN, "failure": REFUSED}), tmp_path)
+    with pytest.raises(ModelError, match=r"did not accept the key .*bad key \*\*\*.* in OPENAI_API_KEY"):
+        solve()
+    assert (metered.usage.calls, metered.usage.cost) == (2, 1.0)
+
+
+def test_a_context_that_the_provider_words_its_own_way_is_exhausted_too(tmp_path: Path) -> None:
+    effort = after(Told({**OPEN, "waiting": False, "failure": LONG}), tmp_path)[1]()
+    assert effort.exhausted == 1
+
+
+@pytest.mark.parametrize("report", [None, {**OPEN, "waiting": False}])
+def test_an_aider_that_breaks_down_is_not_measured(report: object, tmp_path: Path) -> None:
+    with pytest.raises(NotMeasured, match=r"Oops\."):
+        after(Told(report), tmp_path)[1]()
+
+
+def test_a_price_that_is_given_wins(tmp_path: Path) -> None:
+    assert after(Told(WHOLE), tmp_path)[1]().spent.cost == 1.0
+    assert after(Told(WHOLE), tmp_path, price="1/2")[1]().spent.cost is None  # the ladder will price it

@@ -1,0 +1,361 @@
+"""Money: what is put by, what is spent, and that no limit is ever passed."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrial import cache, paths
+from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
+from retrial.benchmarks.exercism import Exercism
+from retrial.budget import Budget, TaskBudget, committed, committed_in, most, prompt_tokens
+from retrial.config import HarnessOptions, ModelChoice
+from retrial.errors import BudgetSpent, ModelError, OutOfMoney
+from retrial.models import ModelSettings, _weights, local
+from retrial.prices import Price, price
+from retrial.protocols import Chat, Context, Sandbox, Workspace
+from retrial.solve import Ladder, Rung, solve
+from retrial.store import Journal, Run
+from retrial.types import Task, Verdict
+from retrial.visible import VisibleCheck
+from tests.conftest import Run as Program
+from tests.conftest import require
+from tests.exercises import RIGHT, WRONG, write_exercise
+from tests.exercises import reply as file
+from tests.servers import Answer, Asked, ChatServer, reply
+
+PRICE = Price(prompt=1.0, completion=10.0)
+
+
+def test_what_could_pass_the_limit_is_refused() -> None:
+    budget = Budget(1.0, 0.5)
+    budget.settle(budget.reserve(0.5), 0.25)
+    with pytest.raises(
+        BudgetSpent, match=r"The budget of 1 USD is not enough: 0\.7500 USD spent, .*; raise --max-cost\."
+    ):
+        budget.reserve(0.26)
+    budget.reserve(0.25)
+
+
+def test_a_question_waits_for_money_that_others_may_leave() -> None:
+    budget = Budget(1.0)
+    first = budget.reserve(0.9)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(budget.reserve, 0.9)
+        budget.settle(first, 0.1)
+        budget.settle(second.result(60), 0.1)
+    assert budget.spent == pytest.approx(0.2)
+
+
+def test_nobody_waits_for_money_that_cannot_come() -> None:
+    budget = Budget(1.0, 0.5)
+    budget.reserve(0.1)
+    with pytest.raises(BudgetSpent):
+        budget.reserve(0.6)
+
+
+def test_many_at_once_never_pass_it() -> None:
+    budget, costs, lock = Budget(1.0), list[float](), threading.Lock()
+
+    def ask(number: int) -> bool:
+        try:
+            reserved = budget.reserve(0.07)
+        except BudgetSpent:
+            return False
+        cost = 0.07 if number % 2 else 0.03
+        with lock:
+            costs.append(cost)
+        budget.settle(reserved, cost)
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        asked = list(pool.map(ask, range(200)))
+    assert not all(asked)
+    assert 0.9 < sum(costs) <= 1.0
+
+
+def test_an_unknown_cost_counts_as_all_that_was_put_by() -> None:
+    budget = Budget(1.0)
+    budget.settle(budget.reserve(0.8), None)
+    assert budget.spent is None
+    with pytest.raises(BudgetSpent):
+        budget.reserve(0.3)
+
+
+def test_a_task_has_a_limit_of_its_own_within_the_runs() -> None:
+    run = Budget(1.0)
+    task = TaskBudget(0.3, 0.1, run)
+    task.settle(task.reserve(0.15), 0.1)
+    with pytest.raises(
+        OutOfMoney, match=r"The task's budget of 0\.3 USD is not enough: .*; raise --max-cost-per-task\."
+    ):
+        task.reserve(0.15)
+    other = TaskBudget(None, 0.0, run)
+    with pytest.raises(BudgetSpent):
+        other.reserve(0.95)
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [("plain words", 11), ("12345", 5), ("好" * 10, 30), ("🙂", 4), ("\udcff", 3)],
+)
+def test_every_byte_may_be_a_token(text: str, least: int) -> None:
+    assert prompt_tokens((Message(role="user", content=text),)) >= least
+
+
+def test_calls_and_functions_are_paid_for_too() -> None:
+    plain = (Message(role="assistant", content="x"),)
+    call = (Message(role="assistant", content="x", calls=(ToolCall(name="f", arguments="a" * 500),)),)
+    tools = ({"type": "function", "function": {"name": "f" * 300}},)
+    assert prompt_tokens(call) - prompt_tokens(plain) > 500
+    assert prompt_tokens(plain, tools) - prompt_tokens(plain) > 300
+
+
+def test_the_most_is_the_dearest_prompt_and_the_longest_reply() -> None:
+    question = Request(messages=(Message(role="user", content="x" * 1000),), max_tokens=100)
+    assert most(question, PRICE) == pytest.approx((1032 * 1.0 + 100 * 10.0) / 1e6)
+    known = price("anthropic/claude-opus-4", None)
+    assert known is not None
+    # To put a prompt into the cache is dearer there.
+    assert most(question, known) == pytest.approx(known.cost(1032, 100, cache_write=1032))
+    assert most(question, known) > known.cost(1032, 100)
+    assert most(question, None) == 0.0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "text", ["Add two numbers. " * 20, "7 1 3 9 " * 50, "数字を足す。" * 20, "🙂🚀" * 30, "\t}{ \n" * 40]
+)
+def test_a_real_tokenizer_never_counts_more(text: str) -> None:
+    try:
+        _weights.weights(paths.cache())
+    except ModelError as error:
+        require("model", str(error))
+    messages = (Message(role="system", content="Be brief."), Message(role="user", content=text))
+    model = local.make(Context(options=ModelSettings(cache=paths.cache())))
+    said = model.complete(Request(messages=messages, max_tokens=1))
+    assert 0 < said.usage.prompt_tokens <= prompt_tokens(messages)
+
+
+def line(event: str, **fields: object) -> dict[str, object]:
+    return {"event": event, **fields}
+
+
+def answered(cost: float | None) -> dict[str, object]:
+    return line("reply", reply={"usage": {"cost": cost}})
+
+
+ASKED = line("request", reserved=0.5)
+
+
+@pytest.mark.parametrize(
+    ("lines", "spent"),
+    [
+        ([ASKED, answered(0.1), ASKED, answered(0.2)], 0.3),
+        ([ASKED, answered(None)], 0.5),
+        ([ASKED, line("failed"), ASKED, answered(0.1)], 0.1),
+        ([ASKED, line("lost", cost=0.5), answered(0.1)], 0.6),
+        # A process that was killed while it waited, and what it did when it was started again.
+        ([ASKED, line("attempt_started"), ASKED, answered(0.1)], 0.6),
+        ([ASKED], 0.5),
+        ([line("spent", usage={"cost": 0.25}), ASKED, line("spent", usage={"cost": 0.5}), answered(0.1)], 0.85),
+        ([line("spent", usage={"cost": None})], math.inf),
+        ([line("request"), answered(0.1), line("attempt_ended")], 0.1),
+    ],
+)
+def test_a_journal_knows_what_may_have_been_spent(lines: list[dict[str, object]], spent: float) -> None:
+    assert committed(lines) == pytest.approx(spent)
+
+
+class Costly:
+    """Answers what it is given, at a price."""
+
+    name = "costly"
+
+    def __init__(self, said: str, cost: float) -> None:
+        self._reply = Reply(text=said, usage=Usage(calls=1, cost=cost))
+
+    def complete(self, request: Request) -> Reply:
+        return self._reply
+
+
+class Spender:
+    """Asks nobody through us, and says what it spent."""
+
+    def __init__(self, *costs: float | None, fails: bool = False) -> None:
+        self._left = list(costs)
+        self._fails = fails
+
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+        spent = Usage(calls=1, prompt_tokens=1000, completion_tokens=100, cost=self._left.pop(0))
+        if self._fails:
+            model.spend(spent)
+            raise ModelError("The provider is down.")
+        workspace.write(task.editable[0], WRONG.encode())
+        return Effort(edit_outcome=True, spent=spent)
+
+
+def spending(
+    folder: Path, sandbox: Sandbox, agent: Spender, budget: Budget, *, limit: float | None = None, known: bool = True
+) -> tuple[Prediction, Run]:
+    benchmark = Exercism(write_exercise(folder / "bench"), "here", 1)
+    (task,) = benchmark.tasks()
+    rung = Rung(
+        name="someone",
+        model=Costly("", 0.0),
+        agent=agent,
+        edit_format="",
+        price=PRICE if known else None,
+        options=HarnessOptions().of(ModelChoice(name="someone")),
+        spends=True,
+    )
+    ladder = Ladder(rungs=(rung,), tries=3, seconds=60, name="x", max_cost=limit)
+    check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
+    run = Run(folder, "run")
+    return solve(task, ladder, check, run.journal(task.instance_id), budget), run
+
+
+@pytest.mark.real
+def test_what_an_agent_spends_on_its_own_is_counted_between_attempts(tmp_path: Path, bwrap: Sandbox) -> None:
+    budget = Budget(0.25)
+    prediction, run = spending(tmp_path, bwrap, Spender(0.1, 0.2), budget)
+    assert [attempt.usage.cost for attempt in prediction.attempts] == [0.1, 0.2, 0.0]
+    assert "budget of 0.25 USD is not enough" in prediction.not_measured
+    assert budget.spent == committed_in(run) == run.spent().cost == pytest.approx(0.3)
+    assert run.spent().prompt_tokens == 2000
+
+
+@pytest.mark.real
+def test_what_was_spent_before_an_agent_failed_is_not_lost(tmp_path: Path, bwrap: Sandbox) -> None:
+    budget = Budget(None)
+    prediction, run = spending(tmp_path, bwrap, Spender(0.1, 0.1, 0.1, fails=True), budget)
+    assert "The provider is down." in prediction.not_measured
+    assert budget.spent == run.spent().cost == pytest.approx(0.3)
+
+
+@pytest.mark.real
+def test_an_agent_that_knows_only_its_tokens_is_charged_their_price(tmp_path: Path, bwrap: Sandbox) -> None:
+    prediction, _ = spending(tmp_path, bwrap, Spender(None, None, None), Budget(1.0))
+    assert [attempt.usage.cost for attempt in prediction.attempts] == [pytest.approx(0.002)] * 3
+
+
+@pytest.mark.real
+def test_a_limit_cannot_be_kept_for_an_agent_that_does_not_say(tmp_path: Path, bwrap: Sandbox) -> None:
+    prediction, run = spending(tmp_path, bwrap, Spender(None), Budget(1.0), known=False)
+    assert "does not say what it spent" in prediction.not_measured
+    assert len(prediction.attempts) == 2
+    # Nor by whoever goes on with the run.
+    with pytest.raises(BudgetSpent, match="does not say what it spent"):
+        Budget(1.0, committed_in(run)).check()
+
+
+@pytest.mark.real
+def test_the_tasks_own_limit_ends_its_ladder_and_what_it_has_counts(tmp_path: Path, bwrap: Sandbox) -> None:
+    prediction, _ = spending(tmp_path, bwrap, Spender(0.1, 0.2), Budget(None), limit=0.25)
+    assert [attempt.usage.cost for attempt in prediction.attempts] == [0.1, 0.2]
+    assert prediction.not_measured == ""
+
+
+FILE = re.compile(r"sum_up\d*\.py")
+IN, OUT = 3.0, 20.0
+
+
+class Till:
+    """A server's answers, each as dear as it can be, with what all of them cost; every fifth is torn."""
+
+    def __init__(self, content: str = RIGHT) -> None:
+        self._content = content
+        self.took = 0.0
+        self.whole = self._sent = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, asked: Asked) -> Answer:
+        texts = [message["content"] for message in asked.body["messages"]]
+        usage = {
+            "prompt_tokens": sum(len(text.encode()) for text in texts),
+            "completion_tokens": asked.body["max_tokens"],
+        }
+        found = FILE.search(texts[-1])
+        assert found
+        answer = reply(file(self._content, found[0]), usage=usage)
+        with self._lock:
+            self.took += (usage["prompt_tokens"] * IN + usage["completion_tokens"] * OUT) / 1e6
+            self._sent += 1
+            is_torn = self._sent % 5 == 0
+            self.whole += not is_torn
+        return Answer(content=answer.content, cut=20) if is_torn else answer
+
+
+def harness(run: Program, folder: Path, server: ChatServer, *flags: object) -> Any:
+    return run(
+        *("harness.py", "-b", folder, "-m", "m-1:whole", "--run", "money", "--sandbox", "bwrap"),
+        *("--api-base", server.url, "--price", f"{IN}/{OUT}", "--max-tokens", 50, *flags),
+    )
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("bwrap")
+def test_ten_workers_never_spend_more_than_the_budget(run: Program, home: Path, tmp_path: Path) -> None:
+    for number in range(40):
+        write_exercise(tmp_path / "bench", f"sum-up{number}")
+    till, folder = Till(), home / "predictions/money"
+
+    def go(limit: float) -> tuple[int, float, int]:
+        done = harness(run, tmp_path / "bench", server, "--jobs", 10, "--max-cost", limit)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, till.took, len(list(folder.glob("aider_*.json")))
+
+    with ChatServer([till]) as server:
+        code, took, finished = go(0.10)
+        assert code == 1
+        assert 0.07 < took <= 0.10
+        assert 0 < finished == till.whole < 40
+        assert go(0.10) == (1, took, finished)
+        code, took, finished = go(1.0)
+    assert (code, finished) == (0, 40)
+    assert till.whole == 40
+    assert took > 0.10
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("bwrap")
+def test_a_task_ends_when_its_own_money_does(run: Program, home: Path, tmp_path: Path) -> None:
+    folder = write_exercise(tmp_path / "bench")
+    # 50 tokens of a reply are 0.05 USD.
+    flags = ("--tries", 3, "--turns", 1, "--price", "0/1000", "--max-cost-per-task")
+    with ChatServer([Till(WRONG)]) as server:
+        poor = harness(run, folder, server, *flags, 0.0001)
+        assert poor.returncode == 1
+        assert "raise --max-cost-per-task" in poor.stdout
+        assert server.requests == []
+        done = harness(run, folder, server, *flags, 0.125)
+    assert done.returncode == 0, done.stdout
+    record = json.loads((home / "predictions/money/aider_python_sum_up.json").read_text())
+    assert (len(server.requests), len(record["all_results"]), record["plausible"]) == (2, 2, False)
+    assert "-    pass" in record["model_patch"]
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("bwrap")
+@pytest.mark.parametrize("flag", ["--max-cost", "--max-cost-per-task"])
+def test_a_limit_needs_a_price(run: Program, tmp_path: Path, flag: str) -> None:
+    with ChatServer() as server:
+        done = run(
+            "harness.py", "-b", write_exercise(tmp_path / "bench"), "-m", "m-1", "--api-base", server.url, flag, 1
+        )
+    assert done.returncode == 2
+    assert f"{flag} needs a price" in done.stderr
+    assert server.requests == []
+
+
+def test_a_journal_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert committed(Journal(tmp_path / "none.jsonl").lines()) == 0.0
