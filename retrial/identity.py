@@ -51,12 +51,12 @@ def _own_options(plan: Plan) -> dict[str, Any]:
     return {"model_options": own} if any(own) else {}
 
 
-def _prompts(plan: Plan) -> list[str]:
+def _prompts(plan: Plan) -> list[object]:
     """Every text of ours that a model may read."""
     agent = registry.module("agents", plan.options.agent)
     names = [rung.edit_format for rung in plan.rungs if rung.edit_format]
-    formats = [registry.module("edits", name).make().prompt for name in names]
-    return [*getattr(agent, "PROMPTS", ()), *formats]
+    formats = [registry.module("edits", name).make() for name in names]
+    return [*getattr(agent, "PROMPTS", ()), *((form.prompt, form.tools) for form in formats)]
 
 
 def refuse_other_identity(plan: Plan) -> None:

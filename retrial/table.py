@@ -113,7 +113,7 @@ def _compared(model: str, edit_format: str, row: Mapping[str, Any]) -> tuple[str
         model,
         edit_format,
         f"{row['resolved']}/{row['of']}",
-        f"{row['percent']:.1f} %",
+        f"{row['percent']:.1f} % ({row['low']:.0f} to {row['high']:.0f})",
         f"{common['resolved']}/{common['of']}",
         _share_of_cases(row, "pass_rate_1"),
         _share_of_cases(row, "pass_rate_2"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-from retrial import patches, registry
+from retrial import git, patches, registry, repo_map
 from retrial.types import Task
 
 LISTED = 400
-"""Paths shown to the model."""
+"""Paths shown to the model where there is no map."""
 LONGEST_PATH = 200
 """Longer ones are not listed."""
 ADDED = 5
@@ -23,48 +24,112 @@ ASK = """\
 
 ####
 
-The above is an issue of a repository. Some of its files:
+The above is an issue of a repository. {what}
 
-{paths}
+{listed}
 
 Which of its files must be changed to resolve the issue? Name at most {most}, the most important first,
-each by its path on a line of its own. Test files cannot be changed.
-"""
+each by its path on a line of its own. You need not keep to the files above, but test files cannot be changed.
+Change nothing yet: you will be shown the files first."""
+SOME_FILES = "Some of its files:"
+SOME_OUTLINES = "Some of its files, each with some of what it defines, as far as that may matter here:"
 NONE_NAMED = "Your reply names no file of the repository. Name files by their paths as listed, each on its own line."
+TOO_LARGE = "\nThere is no room to show you {files}: nothing can be changed there. Change other files.\n"
+NOT_SEEN = (
+    "\n\nNothing was changed. You had not seen these files before; look at them, and write all your edits again:\n"
+)
+
+PROMPTS = (ASK, SOME_FILES, SOME_OUTLINES, NONE_NAMED, TOO_LARGE, NOT_SEEN)
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
 
 
-def candidates(task: Task, files: Mapping[str, bytes]) -> list[str]:
-    """Paths that a patch may change, those first whose names have rare words of the problem."""
-    open_ = [path for path in files if not patches.matches(path, task.reserved) and len(files[path]) <= SHOWN]
-    source = [path for path in open_ if PurePosixPath(path).suffix in _suffixes(task)] or open_
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a reply asks to see."""
+
+    taken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """There is no room for them."""
+
+
+def editable(task: Task) -> dict[str, bytes]:
+    """Text files of a repository that a patch may change."""
+    links = {path for path, mode in task.tree.modes().items() if mode == git.SYMLINK}
+    return {
+        path: content
+        for path, content in task.tree.files().items()
+        if path not in links and b"\0" not in content and not patches.matches(path, task.reserved)
+    }
+
+
+def asked(task: Task, files: Mapping[str, bytes], map_tokens: int, cache: Path) -> str:
+    """Which files to change; with a map of so many tokens, or without one a list of paths."""
+    files = {path: content for path, content in files.items() if len(content) <= SHOWN}
+    if map_tokens:
+        what, listed = SOME_OUTLINES, repo_map.draw(task.problem_statement, files, map_tokens, cache).rstrip("\n")
+    else:
+        short = [path for path in candidates(task, files) if len(path) < LONGEST_PATH]
+        what, listed = SOME_FILES, "\n".join(short[:LISTED])
+    return ASK.format(problem=task.problem_statement, what=what, listed=listed, most=ADDED)
+
+
+def candidates(task: Task, files: Collection[str]) -> list[str]:
+    """Sources, those first whose paths have rare words of the problem."""
+    source = [path for path in files if PurePosixPath(path).suffix in _suffixes(task)] or list(files)
     wanted = {word.lower() for word in _WORD.findall(task.problem_statement)}
     named = {path: wanted & {word.lower() for word in _WORD.findall(path)} for path in source}
     common = {word: sum(word in words for words in named.values()) for word in wanted}
     mentioned = _mentioned(task.problem_statement, source)
 
     def score(path: str) -> float:
-        rare = sum(1 / common[word] for word in named[path])
+        rare = sum(1 / common[word] for word in sorted(named[path]))
         return rare + 10 * (path in mentioned)
 
     return sorted(source, key=lambda path: (-score(path), path))
 
 
-def asked(task: Task, paths: Iterable[str]) -> str:
-    listed = "\n".join([path for path in paths if len(path) < LONGEST_PATH][:LISTED])
-    return ASK.format(problem=task.problem_statement, paths=listed, most=ADDED)
+def named(reply: str, sizes: Mapping[str, int]) -> Named:
+    """The files that a reply names, in its order; by the ends of their paths if it names none in full."""
+    said = paths(reply)
+    found = [path for path in said if path in sizes]
+    if not found:
+        ends = _ends(sizes)
+        found = [ends[path] for path in said if "." in path and ends.get(path)]
+    return fitting(found, sizes)
 
 
-def named(reply: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The files that a reply names, in its order, as many as can be shown; `sizes` are of those that may be edited."""
-    words = re.findall(r"[\w./+-]+", reply)
-    found = (word.removeprefix("./").rstrip(".") for word in words)
+def paths(*texts: str) -> list[str]:
+    """What may be paths in a reply."""
+    words = (word for text in texts for word in re.findall(r"[\w./+@-]+", text))
+    return [word.removeprefix("./").rstrip(".") for word in words]
+
+
+def no_room(refused: Collection[str]) -> str:
+    return TOO_LARGE.format(files=", ".join(refused)) if refused else ""
+
+
+def fitting(paths: Iterable[str], sizes: Mapping[str, int], shown: Collection[str] = ()) -> Named:
+    """Those that can be shown beside what was shown."""
     taken: list[str] = []
-    for path in dict.fromkeys(path for path in found if path in sizes):
-        if len(taken) < ADDED and sum(sizes[each] for each in (*taken, path)) <= SHOWN:
+    refused: list[str] = []
+    for path in dict.fromkeys(paths):
+        if sum(sizes.get(each, 0) for each in (*shown, *taken, path)) > SHOWN:
+            refused.append(path)
+        elif len(taken) < ADDED:
             taken.append(path)
-    return tuple(taken)
+    return Named(tuple(taken), tuple(refused))
+
+
+def _ends(paths: Iterable[str]) -> dict[str, str]:
+    """Every end of a path → the path; empty if several end so."""
+    ends: dict[str, str] = {}
+    for path in paths:
+        parts = path.split("/")
+        for start in range(1, len(parts)):
+            end = "/".join(parts[start:])
+            ends[end] = "" if end in ends else path
+    return ends
 
 
 def _mentioned(problem: str, paths: Iterable[str]) -> set[str]:

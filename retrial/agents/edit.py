@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from retrial import edits, patches, registry
@@ -18,8 +19,6 @@ from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
 from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50
-SHOWN_AT_MOST = _finding.SHOWN + _finding.LISTED * _finding.LONGEST_PATH
-"""Characters of a repository in a chat."""
 
 FAILED = """\
 {output}
@@ -35,7 +34,7 @@ LINT = """\
 Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
 
-PROMPTS = (TASK, REPOSITORY, _finding.ASK, _finding.NONE_NAMED, READ_ONLY, FAILED, LINT, UNCHANGED, *edits.SHARED)
+PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *_finding.PROMPTS, *edits.SHARED)
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
@@ -43,15 +42,16 @@ LAZY = re.compile(r"^[+ ]?\s*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 
 
 class EditAgent:
-    def __init__(self, *, edit_format: EditFormat, turns: int, reflections: int) -> None:
+    def __init__(self, *, edit_format: EditFormat, turns: int, reflections: int, map_tokens: int, cache: Path) -> None:
         self._format = edit_format
         self._turns = turns
         self._reflections = reflections
+        self._map_tokens, self._cache = map_tokens, cache
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
         session = Session(task, workspace, model, check, self._format, self._reflections)
         try:
-            if session.open():
+            if session.open(self._map_tokens, self._cache):
                 session.run(self._turns)
         except AttemptOver as error:
             session.add(notes=(str(error),))
@@ -73,33 +73,37 @@ class Session:
         self._task, self._workspace, self._model, self._check = task, workspace, model, check
         self._format, self._reflections = edit_format, reflections
         self._offered = offered(task)
+        self._sizes: dict[str, int] = {}
         self.effort = Effort(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
         self._unanswered: tuple[ToolCall, ...] = ()
 
-    def open(self) -> bool:
+    def open(self, map_tokens: int, cache: Path) -> bool:
         """The first message, with the files to edit; in a repository the model is asked for them first.
 
         False when it names none.
         """
-        if self._task.anywhere and not self._find():
+        no_room = self._find(map_tokens, cache) if self._task.anywhere else ""
+        if self._task.anywhere and not self._offered:
             self.add(notes=("the model named no file to edit",))
             return False
-        self._say(self._opening())
+        self._say(self._opening() + no_room)
         return True
 
-    def _find(self) -> bool:
-        files = self._task.tree.files()
-        paths = _finding.candidates(self._task, files)
-        sizes = {path: len(files[path]) for path in paths}
-        self._say(_finding.asked(self._task, paths))
+    def _find(self, map_tokens: int, cache: Path) -> str:
+        """Which files are offered is the model's choice; returns what it must know of those that are not."""
+        files = _finding.editable(self._task)
+        self._sizes = {path: len(content) for path, content in files.items()}
+        self._say(_finding.asked(self._task, files, map_tokens, cache))
         for left in range(self._reflections, -1, -1):
-            self._offered = _finding.named(self._ask().text, sizes)
-            if self._offered or not left:
-                break
+            named = _finding.named(edits.without_reasoning(self._ask().text), self._sizes)
+            self._offered = named.taken
+            no_room = _finding.no_room(named.refused)
+            if named.taken or not left:
+                return no_room
             self.add(malformed=1, reflections=1)
-            self._say(_finding.NONE_NAMED)
-        return bool(self._offered)
+            self._say(no_room or _finding.NONE_NAMED)
+        raise AssertionError("the last reflection always returns")
 
     @property
     def _names(self) -> str:
@@ -158,11 +162,29 @@ class Session:
     def _edit(self, reply: Reply) -> str:
         """Apply a reply's edits; returns what is wrong with it, for the model."""
         found = edits.read(self._format, reply, self._editable_files(), self._allowed)
+        unseen = self._unseen(reply, found)
+        if unseen.taken:
+            self._offered += unseen.taken
+            listings = "".join(_listing(path, self._text(path)) for path in unseen.taken)
+            return (found.problem + _finding.NOT_SEEN).lstrip() + listings
+        if unseen.refused:
+            found = Edits(problem=_finding.no_room(unseen.refused), fault=Fault.NOT_ALLOWED)
         if not found.problem:
             found = self._apply(found)
         if found.problem:
             self.add(malformed=1, faults=(str(found.fault or Fault.MALFORMED),))
+        elif self._task.anywhere:
+            # What a model wrote anew it may have to mend.
+            self._offered = tuple(dict.fromkeys((*self._offered, *(edit.path for edit in found.edits))))
         return found.problem
+
+    def _unseen(self, reply: Reply, found: Edits) -> _finding.Named:
+        """Files of the repository that a reply edits, or seems to, though they were not shown."""
+        paths = [edit.path for edit in found.edits]
+        if found.fault in (Fault.NO_NAME, Fault.NO_MATCH, Fault.NOT_ALLOWED):
+            paths = _finding.paths(edits.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
+        wanted = [path for path in paths if path in self._sizes and path not in self._offered]
+        return _finding.fitting(wanted, self._sizes, self._offered)
 
     def _allowed(self, path: str) -> bool:
         files = () if self._task.anywhere else set(self._task.tree.files())
@@ -223,7 +245,13 @@ class Session:
 def make(context: Context) -> EditAgent:
     edit_format = registry.module("edits", context.edit_format).make()
     options = context.options
-    return EditAgent(edit_format=edit_format, turns=options.turns, reflections=options.reflections)
+    return EditAgent(
+        edit_format=edit_format,
+        turns=options.turns,
+        reflections=options.reflections,
+        map_tokens=options.map_tokens,
+        cache=options.cache,
+    )
 
 
 def _listing(path: str, content: str) -> str:

@@ -17,10 +17,12 @@ CUT_OFF = "Your reply was cut off before its end. Write less around the edits. F
 NOT_ALLOWED = "Nothing was changed: your reply edits {path}, and only these files may be edited: {files}"
 SHARED = (EMPTY, CUT_OFF, NOT_ALLOWED)
 
-# At the beginning, or what closes a beginning that the provider kept for itself.
+# At the beginning; or what closes a beginning that the provider kept for itself, at a line's end, for code has such a
+# tag in quotes.
 _REASONING = re.compile(
-    r"\A\s*<(think|thinking|reasoning|thought)>.*?(?:</\1>|\Z)|\A(?:(?!<think).)*?</(?:think|thinking|reasoning)>",
-    re.DOTALL | re.IGNORECASE,
+    r"\A\s*<(think|thinking|reasoning|thought)>.*?(?:</\1>|\Z)"
+    r"|\A(?:(?!<think).)*?</(?:think|thinking|reasoning)>[ \t]*$",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 
 

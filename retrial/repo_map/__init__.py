@@ -3,7 +3,8 @@ about, within a number of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,23 +13,33 @@ from retrial.repo_map._tokens import tokens
 
 __all__ = ["draw", "tokens"]
 
+_FEW = 0.1
+"""Of all sources: a language that has fewer is not what the repository is written in."""
 _FOREIGN = 0.5
-"""What a file in another language than the task's weighs."""
+"""What a file in such a language weighs."""
 _LONG_LINES = 300
 """Bytes in a line, on average, of what no person wrote."""
 
 
-def draw(problem: str, files: Mapping[str, bytes], suffixes: tuple[str, ...], budget: int, cache: Path) -> str:
-    """Of `files`, which may be changed; `suffixes` are those of the task's language, ("",) if it is not known.
+def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> str:
+    """Of `files`, which may be changed; at most so many tokens, as `tokens` counts them.
 
-    The same for the same arguments, whatever the cache holds.
+    The same for the same problem and files, whatever the cache holds.
     """
-    sources = {path: files[path] for path in sorted(files) if _is_source(path, files[path])} or dict(files)
-    outlines = _keeping.outlines(sources, cache)
+    sources = {path: files[path] for path in sorted(files) if _is_source(path, files[path])}
+    outlines = _keeping.outlines(sources or {path: files[path] for path in sorted(files)}, cache)
     ranking = _ranking.rank(problem, outlines)
-    scores = {path: score if path.endswith(suffixes) else score * _FOREIGN for path, score in ranking.scores.items()}
+    foreign = _foreign(outlines)
+    scores = {path: score * (_FOREIGN if path in foreign else 1.0) for path, score in ranking.scores.items()}
     return _drawing.draw(replace(ranking, scores=scores), outlines, budget)
 
 
 def _is_source(path: str, content: bytes) -> bool:
     return _grammars.of(path) is not None and len(content) <= _LONG_LINES * (1 + content.count(b"\n"))
+
+
+def _foreign(paths: Collection[str]) -> set[str]:
+    """In languages of which there are few files."""
+    spoken = {path: grammar.package if (grammar := _grammars.of(path)) else "" for path in paths}
+    files = Counter(spoken.values())
+    return {path for path, language in spoken.items() if files[language] < _FEW * len(spoken)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -16,24 +17,27 @@ from retrial.repo_map._outlines import Definition, Outline
 
 T = TypeVar("T")
 
+NAME = "outlines.sqlite"
 _AT_ONCE = 500
 """Keys in one question; old versions of sqlite take 999."""
 _PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
 
 
+# Tasks that are begun together are often of one repository: who waits finds read what the first has read.
+_turn = threading.Lock()
+
+
 def outlines(files: Mapping[str, bytes], folder: Path) -> dict[str, Outline]:
     """Of all files; what the folder's database does not have is read and put there."""
     keys = {path: _key(path, content) for path, content in files.items()}
-    place = folder / "outlines.sqlite"
-    known = _get(place, sorted(set(keys.values())))
-    fresh: dict[str, Outline] = {}
-    for path, key in keys.items():
-        if key not in known and key not in fresh:
-            fresh[key] = _outlines.read(path, files[path])
-    if fresh:
-        _put(place, fresh)
-    return {path: fresh.get(key) or known[key] for path, key in keys.items()}
+    one_of = {key: path for path, key in keys.items()}
+    with _turn:
+        known = _get(folder / NAME, list(one_of))
+        fresh = {key: _outlines.read(path, files[path]) for key, path in one_of.items() if key not in known}
+        if fresh:
+            _put(folder / NAME, fresh)
+    return {path: known.get(key) or fresh[key] for path, key in keys.items()}
 
 
 def _key(path: str, content: bytes) -> str:

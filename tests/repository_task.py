@@ -1,0 +1,91 @@
+"""A task that is a whole repository, held in memory, and the built-in agent at work on it; no tests say anything."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from retrial import cache, registry
+from retrial.agents import edit
+from retrial.attempts import Attempt, Reply, Request
+from retrial.budget import Budget
+from retrial.config import HarnessOptions, ModelChoice
+from retrial.protocols import Context
+from retrial.solve import Ladder, Rung, solve
+from retrial.store import Journal
+from retrial.types import Environment, Task
+from retrial.visible import VisibleCheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTree:
+    content: Mapping[str, bytes]
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Path → git mode."""
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(repr(sorted(self.content.items())).encode()).hexdigest()
+
+    def files(self) -> Mapping[str, bytes]:
+        return self.content
+
+    def modes(self) -> Mapping[str, str]:
+        return self.links
+
+    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        return {path: self.content[path] for path in paths if path in self.content}
+
+
+def repository(files: Mapping[str, bytes], problem: str, links: Mapping[str, str] | None = None) -> Task:
+    return Task(
+        instance_id="retrial__repository-1",
+        benchmark="here",
+        language="python",
+        problem_statement=problem,
+        tree=MemoryTree(content=files, links=links or {}),
+        environment=Environment(name="x", image="x:1", language="", tree="/testbed"),
+        editable=(),
+        anywhere=True,
+        reserved=("tests/*", "test_*.py"),
+    )
+
+
+class Scripted:
+    """A model that answers as a function of what it is told; remembers all of it."""
+
+    name = "scripted"
+
+    def __init__(self, *answers: Callable[[str], str] | str) -> None:
+        self._answers = list(answers)
+        self.told: list[str] = []
+
+    def complete(self, request: Request) -> Reply:
+        self.told.append(request.messages[-1].content)
+        answer = self._answers.pop(0)
+        return Reply(text=answer if isinstance(answer, str) else answer(self.told[-1]))
+
+
+def attempt(
+    task: Task, model: Scripted, folder: Path, *, edit_format: str = "whole", map_tokens: int = 2048
+) -> Attempt:
+    """One go of the built-in agent, by the same road as in a run."""
+    options = HarnessOptions(map_tokens=map_tokens)
+    context = Context(options=options, model=model.name, edit_format=edit_format)
+    rung = Rung(
+        name=model.name,
+        model=model,
+        agent=edit.make(context),
+        edit_format=edit_format,
+        price=None,
+        options=options.of(ModelChoice(name=model.name)),
+    )
+    ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
+    # Never asked: there are no tests.
+    sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
+    check = VisibleCheck(task, lambda edited, most: "there are no tests", sandbox, cache.Verdicts(folder))
+    prediction = solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
+    assert prediction.not_measured == ""
+    return prediction.chosen
