@@ -220,3 +220,9 @@ def test_what_is_rendered_is_read_as_it_was_meant(path: str, content: str) -> No
 def test_what_a_block_cannot_say_is_not_rendered(content: str | None) -> None:
     with pytest.raises(ValueError, match="cannot say"):
         make().render((Edit(path="add.py", content=content),), ONE)
+
+
+def test_of_blocks_without_a_name_the_first_counts_where_none_is_more_alike() -> None:
+    babble = "def add(a, b):\n    return a - b\n"
+    found = parse(f"```python\n{CODE}```\nOr, in other words:\n```python\n{babble}```\n")
+    assert only(found) == ("add.py", CODE)

@@ -169,10 +169,10 @@ def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, list[s
 
 
 def _most_alike(bodies: list[list[str]], stub: str) -> list[str]:
-    """The last of those that share most words with the file they are for: an example of its use shares fewer."""
+    """The first of those that share most words with the file they are for: an example of its use shares fewer, and
+    what a weak model goes on to say without a name is not a second thought."""
     words = set(re.findall(r"\w+", stub))
-    shared = [len(words & set(re.findall(r"\w+", "\n".join(body)))) for body in bodies]
-    return bodies[max(range(len(bodies)), key=lambda index: (shared[index], index))]
+    return max(bodies, key=lambda body: len(words & set(re.findall(r"\w+", "\n".join(body)))))
 
 
 def _covered(cut: list[Block], edits: Mapping[str, list[str]]) -> bool:
