@@ -116,7 +116,7 @@ class TaskBudget:
 
 def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str) -> str:
     if math.isinf(spent):
-        return f"{whose} of {limit:g} USD cannot be kept to: the agent does not say what it spent; leave {flag} out."
+        return f"{whose} of {limit:g} USD cannot be kept to: what was spent before is not known; leave {flag} out."
     following = f", and the next call could cost {amount:.4f}" if amount else ""
     return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{following}; raise {flag}."
 
@@ -142,11 +142,12 @@ def size(text: str) -> int:
 
 
 def _texts(message: Message) -> Iterable[str]:
-    return (message.content, *(call.name + call.arguments for call in message.calls))
+    # Arguments that are no JSON object go out as text in one.
+    return (message.content, *(call.name + json.dumps(call.arguments) for call in message.calls))
 
 
 def _or_any(cost: float | None) -> float:
-    """With nothing put by for it, an unknown cost may be any."""
+    """What is not known may be anything."""
     return math.inf if cost is None else cost
 
 
@@ -163,7 +164,7 @@ def committed(lines: Iterable[Mapping[str, Any]]) -> float:
         match line.get("event"):
             case "request":
                 total += pending
-                pending = line.get("reserved", 0.0)
+                pending = _or_any(line.get("reserved", 0.0))
             case "reply":
                 cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
                 total += pending if cost is None else cost
@@ -171,7 +172,7 @@ def committed(lines: Iterable[Mapping[str, Any]]) -> float:
             case "spent":
                 total += _or_any(line["usage"]["cost"])
             case "lost":
-                total += line["cost"]
+                total += _or_any(line["cost"])
             case "failed":
                 pending = 0.0
     return total + pending

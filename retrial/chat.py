@@ -127,7 +127,7 @@ class MeteredChat:
         return reply
 
     def _reply(self, request: Request, reserved: float) -> Reply:
-        self._write("request", request=request, reserved=reserved)
+        self._write("request", request=request, reserved=self._known(reserved))
         started = time.monotonic()
         reply = self._model.complete(request)
         # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
@@ -153,9 +153,13 @@ class MeteredChat:
             self._budget.settle(self._reserved, cost)
         self._reserved = None
 
+    def _known(self, amount: float) -> float | None:
+        """Of a model without a price, nobody knows the most that a question can cost."""
+        return None if self._price is None else amount
+
     def _lose(self, amount: float) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
-        self._write("lost", cost=amount)
+        self._write("lost", cost=self._known(amount))
         self._settle(amount)
         self._reserve(amount)
 

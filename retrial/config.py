@@ -237,7 +237,7 @@ def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"The configuration {path} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise UsageError(f"{where} is not valid YAML: {getattr(error, 'problem', None) or error}.") from error
@@ -266,15 +266,21 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
     fields = {item.name: item for item in dataclasses.fields(HarnessOptions) if item.name in PER_MODEL}
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
-            yield from () if each is None else (ModelChoice(name=str(each)),)
+            yield from () if each is None else (ModelChoice(name=config_values.text("--model", each)),)
             continue
         if not isinstance(each.get("name"), str):
             raise UsageError(f"each model with options of its own needs a name, and {each} has none.")
         for key in each:
             if key not in (known := ("name", *fields)):
                 raise UsageError(f"model '{each['name']}' has an unknown key '{key}'{nearest(str(key), known)}")
-        own = {key: config_values.value(fields[key], said) for key, said in each.items() if key != "name"}
-        yield ModelChoice(name=each["name"], own=own)
+        yield ModelChoice(name=each["name"], own=_own(each, fields))
+
+
+def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]]) -> dict[str, Any]:
+    try:
+        return {key: config_values.value(fields[key], said) for key, said in model.items() if key != "name"}
+    except UsageError as error:
+        raise UsageError(f"model '{model['name']}': {error}") from error
 
 
 def tasks_in_flight(number: int) -> int:

@@ -36,14 +36,21 @@ def value(item: dataclasses.Field[Any], given: Any) -> Any:
         return _json_object(name, given)
     if kind.startswith("tuple"):
         values = given if isinstance(given, list) else [given]
-        return tuple(str(each) for each in values if each is not None)
+        return tuple(text(name, each) for each in values if each is not None)
     if kind == "bool":
         if not isinstance(given, bool):
             raise UsageError(f"{name} must be true or false, not '{given}'.")
         return given
     if kind == "str":
-        return "" if given is None else str(given)
+        return "" if given is None else text(name, given)
     return _number(item, name, kind, given)
+
+
+def text(name: str, given: Any) -> str:
+    """Raises: UsageError for what YAML takes for something else, as it does `off` and `no`."""
+    if isinstance(given, bool | list | dict):
+        raise UsageError(f"{name} must be text (in quotes if need be), not '{str(given)[:60]}'.")
+    return str(given)
 
 
 def option_name(name: str) -> str:

@@ -47,7 +47,7 @@ class ModelError(NotMeasured):
 
 
 class NotRecorded(ModelError):
-    """A run that is played again was asked something else here, or nothing: what follows cannot be told either."""
+    """A run that is played again was asked something else here, or nothing, or ended: what follows cannot be told."""
 
 
 class BudgetSpent(NotMeasured):

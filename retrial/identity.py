@@ -8,6 +8,7 @@ from typing import Any
 from retrial import past, registry
 from retrial.errors import UsageError
 from retrial.plan import Plan
+from retrial.secrets import hidden
 from retrial.store import Run
 from retrial.types import fingerprint
 
@@ -22,6 +23,7 @@ OF_REPOSITORIES = ("visible_tests", "map_tokens")
 def identity(plan: Plan) -> dict[str, Any]:
     """What may not change between two goes at one run."""
     options, provenance = plan.options, plan.benchmark.provenance
+    asked = _kept({name: getattr(options, name) for name in ASKED})
     return {
         "benchmark": provenance["source"],
         "benchmark_digest": provenance["digest"],
@@ -33,12 +35,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "tries": plan.tries,
         "turns": options.turns,
         "reflections": options.reflections,
-        "seed": options.seed,
-        "temperature": options.temperature,
-        "retry_temperature": options.retry_temperature,
-        "max_tokens": options.max_tokens,
-        "api_base": options.api_base,
-        **{name: getattr(options, name) for name in ("reasoning_effort", "extra_body") if getattr(options, name)},
+        **{name: value for name, value in asked.items() if value or name not in ("reasoning_effort", "extra_body")},
         **({} if plan.benchmark.visible_is_hidden else {name: getattr(options, name) for name in OF_REPOSITORIES}),
         "editor_files": "hidden" if options.hide_editor_files else "shown",
         "prompts": fingerprint(_prompts(plan))[:16],
@@ -47,8 +44,13 @@ def identity(plan: Plan) -> dict[str, Any]:
 
 
 def _own_options(plan: Plan) -> dict[str, Any]:
-    own = [{name: value for name, value in rung.own.items() if name in ASKED} for rung in plan.rungs]
+    own = [_kept({name: value for name, value in rung.own.items() if name in ASKED}) for rung in plan.rungs]
     return {"model_options": own} if any(own) else {}
+
+
+def _kept(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Without passwords and keys: they are not what is asked."""
+    return {name: hidden(value) if isinstance(value, str) else value for name, value in asked.items()}
 
 
 def _prompts(plan: Plan) -> list[object]:

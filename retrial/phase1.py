@@ -14,6 +14,7 @@ from retrial import GRADING, __version__, cache, config, program, recorded, regi
 from retrial.agents import about
 from retrial.attempts import Prediction
 from retrial.budget import Budget, committed_in
+from retrial.claims import claimed
 from retrial.config import HarnessOptions
 from retrial.errors import NotMeasured
 from retrial.identity import identity, refuse_other_identity
@@ -54,9 +55,14 @@ def sandbox_for(plan: Plan) -> Sandbox:
 
 def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     """What is not done yet of one run; returns the exit code."""
+    refuse_other_identity(plan)
+    with claimed(plan.run):
+        return _go_on(plan, ladder, sandbox)
+
+
+def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     options, executor = plan.options, _executor(plan.options)
     left_out = skipped(plan.tasks, sandbox)
-    refuse_other_identity(plan)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and not is_done(plan, task)]
     _announce(plan, todo, left_out)
     # What is done needs no image.
@@ -65,7 +71,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     open_tasks = _close(plan, todo, ready)
     todo = [task for task in todo if task.instance_id not in open_tasks]
     bounded = Bounded(sandbox, config.sandboxes_at_once(options.test_jobs))
-    answered: served.Served = plan.run.config()["served"]
+    answered = served.so_far(plan.run.config()["served"], _done(plan))
     try:
         open_tasks |= _run_all(plan, ladder, executor, bounded, todo, answered)
     finally:
@@ -88,10 +94,8 @@ def is_done(plan: Plan, task: Task) -> bool:
 def _write_config(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:
     old = plan.run.config() if plan.run.exists() else {}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    selected = sorted({*old.get("selected", ()), *(task.instance_id for task in plan.tasks)})
-    still = {
-        key: why for key, why in old.get("skipped", {}).items() if not any(key == t.instance_id for t in plan.tasks)
-    }
+    tasks = {task.instance_id for task in plan.tasks}
+    still = {key: why for key, why in old.get("skipped", {}).items() if key not in tasks}
     options = plan.options
     plan.run.write_config(
         {
@@ -105,7 +109,7 @@ def _write_config(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping
             "agent": about(options.agent, ladder.rungs[0].agent),
             "provenance": dict(plan.benchmark.provenance),
             "model_name_or_path": plan.model_name,
-            "selected": selected,
+            "selected": sorted({*old.get("selected", ()), *tasks}),
             "prior": list(dict.fromkeys((*old.get("prior", ()), *plan.prior))),
             "skipped": {**still, **skipped},
             "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **ready.record(sandbox)}},
@@ -251,8 +255,12 @@ def _end(plan: Plan, open_tasks: Mapping[str, str]) -> int:
 
 def _ladder(plan: Plan) -> list[dict[str, Any]]:
     """What each rung brought to these tasks."""
-    records = [plan.run.prediction(task.instance_id) for task in plan.tasks]
-    return rungs.ladder([each for each in records if each], (), [rung.title for rung in plan.rungs])
+    return rungs.ladder(_done(plan), (), [rung.title for rung in plan.rungs])
+
+
+def _done(plan: Plan) -> list[dict[str, Any]]:
+    records = (plan.run.prediction(task.instance_id) for task in plan.tasks)
+    return [record for record in records if record]
 
 
 def _dry_run(plan: Plan, sandbox: Sandbox) -> int:

@@ -18,6 +18,7 @@ from retrial.past import Past
 from retrial.prices import Price, parse_price
 from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
+from retrial.secrets import hidden
 from retrial.selection import select_tasks
 from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name, find_run
@@ -114,7 +115,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     left = _left_by(prior, tasks)
     return Plan(
         options=options,
-        argv=agents.as_kept(argv),
+        argv=tuple(map(hidden, agents.as_kept(argv))),
         benchmark=benchmark,
         tasks=left,
         rungs=rungs,

@@ -49,8 +49,9 @@ def _message_lines(
         return
     yield f"{where}, role", old["role"], new["role"]
     yield from _text_lines(f"{where} ({new['role']})", old["content"], new["content"])
-    for name in ("calls", "call_id"):
-        yield from _text_lines(f"{where} ({new['role']}), {name}", _text(old[name]), _text(new[name]))
+    # A journal of before there were calls.
+    for name, none in (("calls", []), ("call_id", "")):
+        yield from _text_lines(f"{where} ({new['role']}), {name}", _text(old.get(name, none)), _text(new[name]))
 
 
 def _text_lines(where: str, old: str, new: str) -> Iterator[tuple[str, str | None, str | None]]:

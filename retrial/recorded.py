@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from retrial import cache, past, paths
@@ -44,6 +45,8 @@ class Go:
     """Where its time or its money ended it: the event that says so."""
     result: Mapping[str, Any] | None = None
     """Of an attempt that came to its end: an entry of `all_results`."""
+    went_on: bool = False
+    """Another attempt followed: after some errors none does."""
 
     @property
     def error(self) -> str:
@@ -72,7 +75,7 @@ def last_ladder(attempts: Sequence[list[Line]]) -> list[list[Line]]:
     return list(attempts[begun[-1] if begun else 0 :])
 
 
-def _go(lines: Sequence[Line]) -> Go:
+def _go(lines: Sequence[Line], after: Sequence[Line]) -> Go:
     calls: list[Call] = []
     over = result = None
     for line in lines:
@@ -85,7 +88,9 @@ def _go(lines: Sequence[Line]) -> Go:
                 over = line
             case "attempt_ended":
                 result = line["result"]
-    return Go(number=lines[0]["attempt"], calls=tuple(calls), over=over, result=result)
+    number = lines[0]["attempt"]
+    went_on = bool(after) and after[0]["attempt"] == number + 1
+    return Go(number=number, calls=tuple(calls), over=over, result=result, went_on=went_on)
 
 
 class Recording:
@@ -142,7 +147,8 @@ class Recording:
         return _reply(call.reply)
 
     def _read(self, instance_id: str) -> list[Go]:
-        return [_go(lines) for lines in by_attempt(self.run.journal(instance_id).lines())]
+        attempts = by_attempt(self.run.journal(instance_id).lines())
+        return [_go(lines, after) for lines, after in zip_longest(attempts, attempts[1:], fillvalue=())]
 
     def _deciding(self, place: Place) -> Go | None:
         """The latest attempt of that number that says what became of the call."""
@@ -156,7 +162,7 @@ class Recording:
         if go.over is not None:
             return _OVER[go.over["kind"]](go.over["reason"])
         if go.error:
-            return ModelError(go.error)
+            return ModelError(go.error) if go.went_on else NotRecorded(go.error)
         lost = place.call <= len(go.calls)
         why = "has lost the reply: its journal is torn" if lost else "was asked nothing more: the attempt had ended"
         return NotRecorded(f"{self._at(place)} {why}.")

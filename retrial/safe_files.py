@@ -22,6 +22,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 LONGEST_PATH = 4096
 _THEIRS = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTEMPTY}
+_GONE = {*_THEIRS, errno.ENOENT, errno.EINVAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +31,25 @@ class File:
     executable: bool = False
 
 
-def read(root: Path, path: str) -> File | None:
-    """A regular file; None when there is nothing.
+def read(root: Path, path: str, most: int = -1) -> File | None:
+    """A regular file, or so many of its first bytes; None when there is nothing.
 
     Raises: PatchError when the path leaves the folder, goes through a symlink, or is not a regular file.
     """
     try:
         with _parent(root, path) as (folder, name):
-            return _read(os.open(name, _READ, dir_fd=folder), path)
+            return _read(os.open(name, _READ, dir_fd=folder), path, most)
     except FileNotFoundError:
         return None
 
 
-def _read(opened: int, path: str) -> File:
+def _read(opened: int, path: str, most: int) -> File:
     try:
         mode = os.fstat(opened).st_mode
         if not stat.S_ISREG(mode):
             raise PatchError(f"'{path}' is not a regular file.")
         with os.fdopen(opened, "rb", closefd=False) as file:
-            return File(file.read(), bool(mode & 0o100))
+            return File(file.read(most), bool(mode & 0o100))
     finally:
         os.close(opened)
 
@@ -148,6 +149,16 @@ def permit(path: Path, bits: int) -> None:
             os.chmod(f"/proc/self/fd/{opened}", stat.S_IMODE(mode) | bits)
     finally:
         os.close(opened)
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """Pass over what is no longer what it was a moment ago: an agent that asks for tests goes on with its work."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
 
 
 def remove_all(holder: Path) -> None:

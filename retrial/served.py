@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from retrial.attempts import Attempt
 
@@ -14,8 +15,21 @@ Served = dict[str, list[str]]
 
 def add(served: Served, attempts: Iterable[Attempt]) -> None:
     for attempt in attempts:
-        names = served.setdefault(attempt.model, []) if attempt.served else []
-        names += [name for name in attempt.served if name not in names]
+        _add(served, attempt.model, attempt.served)
+
+
+def so_far(stored: Served, records: Iterable[Mapping[str, Any]]) -> Served:
+    """With those of finished tasks: a process that was killed has not said them."""
+    served = {model: list(names) for model, names in stored.items()}
+    for record in records:
+        for attempt in record["all_results"]:
+            _add(served, attempt["model"], attempt.get("served", ()))
+    return served
+
+
+def _add(served: Served, model: str, answered: Sequence[str]) -> None:
+    names = served.setdefault(model, []) if answered else []
+    names += [name for name in answered if name not in names]
 
 
 def changes(served: Mapping[str, Sequence[str]]) -> Iterator[str]:

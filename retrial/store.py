@@ -239,7 +239,7 @@ class Run:
             # Made from other runs, which have the journals.
             return Usage(**stored)
         total = Usage()
-        for path in sorted((self.folder / "journal").glob("*.jsonl")):
+        for path in self.journal_paths():
             for line in Journal(path).lines():
                 if line.get("event") == "reply" and not line["reply"].get("recorded"):
                     total += Usage(**line["reply"]["usage"])

@@ -6,13 +6,12 @@ so whatever it does to its `.git`, its attributes or its settings changes nothin
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fnmatch import translate
 from pathlib import Path
 from typing import TypeAlias
@@ -25,6 +24,10 @@ from retrial.safe_files import File
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
 MAX_FILE_BYTES = 10_000_000
+MAX_BYTES = 20_000_000
+"""Of all that was edited: it is held in memory, and an agent may leave files of any size and number."""
+FILE_BYTES = 4_000
+"""What a file costs beside its content."""
 LARGE = 500
 """Files; fewer are read as quickly as they are looked at."""
 
@@ -60,20 +63,10 @@ class Folder:
         """Everything that differs from the base, new files included, as we read it."""
         found = self._found()
         if self._last is None or self._last[0] != found:
-            self._last = found, self._compare(dict(found))
+            contents = {path: content for path, (_, content) in found.items()}
+            modes = {path: mode for path, (mode, _) in found.items()}
+            self._last = found, patches.diff(self._base, contents, modes, before_modes=self._modes)
         return self._last[1]
-
-    def _compare(self, found: dict[str, _Found]) -> str:
-        rules = {path: content for path, content in self._base.items() if path.rpartition("/")[2] == ".gitignore"}
-        hidden = _ignored_by(
-            {path: content for path, content in rules.items() if self._modes.get(path) != git.SYMLINK},
-            [path for path in found if path not in self._base],
-        )
-        for path in hidden:
-            del found[path]
-        contents = {path: content for path, (_, content) in found.items()}
-        modes = {path: mode for path, (mode, _) in found.items()}
-        return patches.diff(self._base, contents, modes, before_modes=self._modes)
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None when there is none, or when it lies outside."""
@@ -115,19 +108,43 @@ class Folder:
         """Path → mode and content of every file and symlink that a patch can hold."""
         found: dict[str, _Found] = {}
         omitted: list[str] = []
-        for path, entry in self._walk():
-            # It may just have gone: an agent that asks for tests goes on with its work.
-            with suppress(FileNotFoundError, NotADirectoryError):
+        room = MAX_BYTES
+        for path, entry in self._in_order():
+            with safe_files.changing():
                 signature = self._untouched.get(path)
                 if signature and signature == _signature(entry.stat(follow_symlinks=False)):
                     found[path] = self._original(path)
-                elif content := _content(self.root, entry, path):
+                elif content := _content(self.root, entry, path, min(room, MAX_FILE_BYTES)):
                     found[path] = content
+                    if path not in self._base or content != self._original(path):
+                        room -= len(content[1]) + FILE_BYTES
                 else:
                     omitted.append(path)
         self.omitted = tuple(sorted(omitted))
         # What cannot be said in a patch is not said: such a file of the base is neither changed nor deleted.
         return found | {path: self._original(path) for path in omitted if path in self._base}
+
+    def _in_order(self) -> list[tuple[str, os.DirEntry[str]]]:
+        """Files of the base first, then those that its own .gitignore files do not hide, small ones first: should there
+        not be room for all, it is a build that is left out, and not the edit."""
+        entries = dict(self._walk())
+        for path in self._hidden([path for path in entries if path not in self._base]):
+            del entries[path]
+        sizes = {}
+        for path, entry in entries.items():
+            with safe_files.changing():
+                sizes[path] = entry.stat(follow_symlinks=False).st_size
+        return [
+            (path, entries[path])
+            for path in sorted(sizes, key=lambda path: (path not in self._base, sizes[path], path))
+        ]
+
+    def _hidden(self, paths: list[str]) -> list[str]:
+        """What the agent wrote into .gitignore files does not matter."""
+        rules = {path: content for path, content in self._base.items() if path.rpartition("/")[2] == ".gitignore"}
+        return _ignored_by(
+            {path: content for path, content in rules.items() if self._modes.get(path) != git.SYMLINK}, paths
+        )
 
     def _original(self, path: str) -> _Found:
         return self._modes.get(path, git.REGULAR), self._base[path]
@@ -161,31 +178,33 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
-    try:
+    found: list[os.DirEntry[str]] = []
+    with safe_files.changing():
         safe_files.permit(folder, 0o500)
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.name.lower() != ".git" and safe_files.nameable(entry)]
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            return []
-        raise
+            found = [entry for entry in entries if entry.name.lower() != ".git" and safe_files.nameable(entry)]
+    return found
 
 
-def _content(root: Path, entry: os.DirEntry[str], path: str) -> _Found | None:
+def _content(root: Path, entry: os.DirEntry[str], path: str, most: int) -> _Found | None:
     """Mode and content; None for pipes and the like, for what is too large, and for names that no patch may have."""
     found = entry.stat(follow_symlinks=False)
     try:
         check_name(path)
+        if found.st_size > most:
+            return None
         if entry.is_symlink():
             return git.SYMLINK, os.fsencode(os.readlink(entry.path))
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+        if not stat.S_ISREG(found.st_mode):
             return None
         safe_files.permit(Path(entry.path), 0o400)
-        # From the root: a folder on the way may by now be a link to somewhere else.
-        file = safe_files.read(root, path)
+        # From the root: a folder on the way may by now be a link to somewhere else. And it may have grown.
+        file = safe_files.read(root, path, most + 1)
     except PatchError:
         return None
-    return (git.EXECUTABLE if file.executable else git.REGULAR, file.content) if file else None
+    if file is None or len(file.content) > most:
+        return None
+    return git.EXECUTABLE if file.executable else git.REGULAR, file.content
 
 
 @contextmanager
@@ -247,7 +266,7 @@ def _signature(found: os.stat_result) -> Signature:
 
 
 def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
-    """Which new paths the base's own .gitignore files hide. What the agent wrote into them since does not matter."""
+    """Which new paths these .gitignore files hide."""
     if not rules or not paths:
         return []
     with scratch.folder() as folder:
@@ -256,10 +275,11 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
         git.lay(git_dir, bare=False)
         for path, content in rules.items():
             safe_files.write(work, path, File(content))
-        names = b"".join(encode(path) + b"\0" for path in paths)
+        # A file may be called `:!x`, which git would take for an order.
+        names = b"".join(b"./" + encode(path) + b"\0" for path in paths)
         done = git.run(
             "check-ignore", "--no-index", "-z", "--stdin", git_dir=git_dir, work_tree=work, cwd=work, stdin=names
         )
     if done.returncode > 1:
         raise NotMeasured(f"git could not read the .gitignore files: {done.complaint}.")
-    return [decode(path) for path in done.stdout.split(b"\0")[:-1]]
+    return [decode(path.removeprefix(b"./")) for path in done.stdout.split(b"\0")[:-1]]

@@ -20,7 +20,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.budget import Budget, TaskBudget, committed, committed_in, most, prompt_tokens
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
-from retrial.models import ModelSettings, _weights, local
+from retrial.models import ModelSettings, _chat, _weights, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
@@ -146,6 +146,14 @@ def test_a_real_tokenizer_never_counts_more(text: str) -> None:
     assert 0 < said.usage.prompt_tokens <= prompt_tokens(messages)
 
 
+def test_what_is_put_by_is_enough_for_arguments_that_are_sent_within_json() -> None:
+    call = ToolCall(name="", arguments='{"é": "' + 'é"\n' * 100, id="1")
+    messages = (Message(role="assistant", content="", calls=(call,)),)
+    sent: Any = _chat.body(Request(messages=messages), "m-1", {}, ())
+    function = sent["messages"][0]["tool_calls"][0]["function"]
+    assert prompt_tokens(messages) >= len(function["name"] + function["arguments"])
+
+
 def line(event: str, **fields: object) -> dict[str, object]:
     return {"event": event, **fields}
 
@@ -170,6 +178,11 @@ ASKED = line("request", reserved=0.5)
         ([line("spent", usage={"cost": 0.25}), ASKED, line("spent", usage={"cost": 0.5}), answered(0.1)], 0.85),
         ([line("spent", usage={"cost": None})], math.inf),
         ([line("request"), answered(0.1), line("attempt_ended")], 0.1),
+        # Asked without a price.
+        ([line("request", reserved=None), answered(None)], math.inf),
+        ([line("request", reserved=None)], math.inf),
+        ([line("request", reserved=None), line("lost", cost=None), answered(0.1)], math.inf),
+        ([line("request", reserved=None), answered(0.1), line("request", reserved=None), line("failed")], 0.1),
     ],
 )
 def test_a_journal_knows_what_may_have_been_spent(lines: list[dict[str, object]], spent: float) -> None:
@@ -251,10 +264,10 @@ def test_an_agent_that_knows_only_its_tokens_is_charged_their_price(tmp_path: Pa
 @pytest.mark.real
 def test_a_limit_cannot_be_kept_for_an_agent_that_does_not_say(tmp_path: Path, bwrap: Sandbox) -> None:
     prediction, run = spending(tmp_path, bwrap, Spender(None), Budget(1.0), known=False)
-    assert "does not say what it spent" in prediction.not_measured
+    assert "what was spent before is not known" in prediction.not_measured
     assert len(prediction.attempts) == 2
     # Nor by whoever goes on with the run.
-    with pytest.raises(BudgetSpent, match="does not say what it spent"):
+    with pytest.raises(BudgetSpent, match="what was spent before is not known"):
         Budget(1.0, committed_in(run)).check()
 
 

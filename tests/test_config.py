@@ -102,6 +102,10 @@ def test_one_model_needs_no_list(tmp_path: Path, content: str) -> None:
         ("{temperature: 1}", "needs a name"),
         ("{name: m, temperature: hot}", "--temperature must be a number"),
         ("{name: m, extra_body: [1]}", "--extra-body must be a JSON object"),
+        ("{name: m, seed: -1}", "model 'm': --seed must be at least 0"),
+        ("{name: m, reasoning_effort: off}", "model 'm': --reasoning-effort must be text (in quotes if need be), not"),
+        ("{name: m, reasoning_effort: [low]}", "--reasoning-effort must be text"),
+        ("[m]", "--model must be text"),
     ],
 )
 def test_a_wrong_option_of_one_model_is_said_in_a_sentence(tmp_path: Path, entry: str, words: str) -> None:

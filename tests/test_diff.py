@@ -67,6 +67,7 @@ def block(search: str, replace: str) -> str:
         pytest.param(
             "add.py\n" + block("def half(a):\n", "def half(a):\n") + f"{BLOCK}", id="a block that changes nothing"
         ),
+        pytest.param(f"add.py\n```\n{BLOCK}```\nOnce more:\n\nadd.py\n```\n{BLOCK}```\n", id="a block repeated"),
     ],
 )
 def test_a_block_is_read_with(text: str) -> None:
@@ -206,6 +207,13 @@ def test_a_file_can_be_emptied() -> None:
 def test_a_heading_does_not_end_a_body(search: str, replace: str, new: str) -> None:
     found = parse("guide.rst\n" + block(search, replace), {"guide.rst": RST})
     assert contents(found) == {"guide.rst": RST.replace(search, new)}
+
+
+@pytest.mark.parametrize("more", ["", "    return 3\n", "=======\n"])
+def test_a_second_divider_is_no_line_of_the_file(more: str) -> None:
+    found = parse("a.py\n" + block("x = 1\n", f"    x = 2\n=======\n{more}"), {"a.py": "y = 1\nx = 1\n"})
+    assert (found.edits, found.fault) == ((), Fault.MALFORMED)
+    assert "second line `=======`" in found.problem
 
 
 def test_line_ends_of_the_file_are_kept() -> None:

@@ -18,6 +18,7 @@ FILES = {
     "calc/large.py": b"# line\n" * (_finding.SHOWN // 7 + 1),
     "calc/logo.png": b"\x89PNG\0\0",
     "calc/link.py": b"core.py",
+    "calc/\udcff.py": b"1",
     "tests/test_core.py": b"1",
     "README.md": b"# calc\n",
 }
@@ -56,6 +57,7 @@ def test_a_reply_names_files_in_any_dress() -> None:
     reply = "I would change `./calc/rounding.py`, then\n- **calc/core.py**.\nNot tests/test_core.py."
     assert _finding.named(reply, sizes).taken == ("calc/rounding.py", "calc/core.py")
     assert _finding.named("None of them.", sizes) == _finding.Named()
+    assert _finding.named("Both:\n\n- `app/[id] (2).py`", {"app/[id] (2).py": 1}).taken == ("app/[id] (2).py",)
 
 
 def test_the_end_of_a_path_names_a_file_if_no_other_ends_so() -> None:

@@ -174,11 +174,12 @@ def test_tokens_are_found_wherever_a_provider_puts_them(
 
 def test_a_reply_that_got_lost_is_said_before_it_is_asked_for_again() -> None:
     lost: list[int] = []
-    with asking(torn(), stalled(), status(500), reply("fine"), try_seconds=0.2) as (model, server):
+    behaviours = (torn(), stalled(), status(504, headers=NOW), status(500), reply("fine"))
+    with asking(*behaviours, try_seconds=0.2) as (model, server):
         said = model.complete(replace(question(), lost=lambda: lost.append(len(server.requests))))
-    assert said.usage.retries == 3
-    # What the server refused to answer costs nothing.
-    assert lost == [1, 2]
+    assert said.usage.retries == 4
+    # What the server refused to answer costs nothing; what its gateway did not wait for may.
+    assert lost == [1, 2, 3]
 
 
 def test_a_reply_that_may_not_get_lost_again_ends_it() -> None:
@@ -376,6 +377,44 @@ def test_a_question_longer_than_the_models_context_is_an_empty_reply(answer: Ans
     assert said == Reply(text="", finish="length", usage=said.usage)
     assert (said.usage.prompt_tokens, said.usage.completion_tokens, said.usage.cost) == (0, 0, 0.0)
     assert len(server.requests) == 1
+
+
+def test_a_key_that_would_be_cut_in_two_is_masked_all_the_same() -> None:
+    key = "0123456789" * 4
+    with ChatServer([status(401, "x" * 280 + key)]) as server:
+        endpoint = Endpoint(title="the test's server", base_url=server.url, model="m-1", key=key)
+        with closing(OpenAIModel(name="m-1", endpoint=endpoint)) as model, pytest.raises(ModelError) as caught:
+            model.complete(question())
+    assert "0123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("key_name", "told"), [("OPENAI_API_KEY", True), ("DEEPSEEK_API_KEY", False), ("", False)])
+def test_what_is_openais_is_told_to_openai_alone(monkeypatch: pytest.MonkeyPatch, key_name: str, told: bool) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "admin-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: 1\nAuthorization: Bearer gateway-1")
+    with ChatServer() as server:
+        endpoint = Endpoint(title="", base_url=server.url, model="m-1", key=KEY, key_name=key_name)
+        with closing(OpenAIModel(name="m-1", endpoint=endpoint)) as model:
+            model.complete(question())
+    names = ("openai-organization", "openai-project", "x-gateway")
+    assert [server.requests[0].headers.get(name) for name in names] == (
+        ["org-1", "project-1", "1"] if told else [None] * 3
+    )
+    if not told:
+        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_password_in_an_address_is_used_and_not_shown() -> None:
+    with ChatServer([status(401, "no")]) as server:
+        address = server.url.replace("http://", "http://me:hunter2@")
+        endpoint = resolve("vllm/m-1", address, {})
+        with closing(OpenAIModel(name="m-1", endpoint=endpoint)) as model, pytest.raises(ModelError) as caught:
+            model.complete(question())
+    assert server.requests[0].headers["authorization"] == "Basic bWU6aHVudGVyMg=="
+    assert "127.0.0.1" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_key_appears_in_no_text_and_no_representation() -> None:

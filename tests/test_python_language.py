@@ -85,3 +85,9 @@ def test_a_new_module_beside_the_solution_counts() -> None:
     assert patches.writable(task, "my_helper.py", task.tree.files())
     assert not patches.writable(task, "sub/my_helper.py", task.tree.files())
     assert not patches.writable(task, "my_helper.txt", task.tree.files())
+
+
+def test_a_file_in_which_every_byte_is_an_error_is_one_error_and_does_not_take_the_machines_memory() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert make().lint({}, {"a.py": bytes(2_000_000)}) == (TOO_MUCH,)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, LINT_MEMORY_MB << 10)

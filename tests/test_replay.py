@@ -133,9 +133,27 @@ def test_an_error_of_then_is_the_error_of_now(run: Run, journal: Journal) -> Non
     begin(journal)
     ask(journal, reply=None)
     end(journal, error="the provider is on fire")
+    begin(journal, 2)
     with pytest.raises(ModelError, match=r"^the provider is on fire$") as caught:
         replied(run, at())
     assert not isinstance(caught.value, NotRecorded), "the ladder went on then"
+
+
+def test_an_error_that_ended_the_ladder_then_ends_it_now(run: Run, journal: Journal) -> None:
+    begin(journal)
+    end(journal, error="The budget is not enough.")
+    begin(journal)
+    end(journal, error="The budget is not enough yet.")
+    with pytest.raises(NotRecorded, match=r"^The budget is not enough yet\.$"):
+        replied(run, at())
+
+
+def test_a_journal_of_before_there_were_calls_can_be_played(run: Run, journal: Journal) -> None:
+    begin(journal)
+    then = {**question(ASKED), "messages": [{"role": each.role, "content": each.content} for each in ASKED.messages]}
+    journal.append("request", request=then)
+    journal.append("reply", reply={"text": "old", "calls": [], "finish": "stop", "usage": {"cost": 0.1}})
+    assert replied(run, at()).text == "old"
 
 
 def test_an_error_between_two_questions_is_met_at_the_next(run: Run, journal: Journal) -> None:

@@ -242,6 +242,15 @@ def test_a_folder_named_a_is_not_taken_for_a_prefix() -> None:
     assert [edit.path for edit in found.edits] == ["a/add.py"]
 
 
+def test_two_folders_that_are_not_there_are_one_file() -> None:
+    found = parse(fenced(f"--- old/src/add.py\n+++ new/src/add.py\n@@\n{HUNK}"), TWO)
+    assert found.edits == (Edit(path="src/add.py", content=ADDED),)
+
+
+def test_a_file_and_one_of_its_name_elsewhere_are_two() -> None:
+    assert "two files" in parse(fenced(f"--- a/add.py\n+++ b/lib/add.py\n@@\n{HUNK}")).problem
+
+
 def test_a_change_of_mode_alone_is_no_edit() -> None:
     text = "diff --git a/add.py b/add.py\nold mode 100644\nnew mode 100755\n"
     assert parse(fenced(text)).fault is Fault.NO_EDIT

@@ -156,12 +156,47 @@ def test_a_lazy_comment_is_written_as_it_is() -> None:
     assert "existing code" in only(parse("add.py\n```\n# ... existing code ...\n```\n"))[1]
 
 
+@pytest.mark.parametrize("name", ["add.py", "test_add.py"])
+def test_a_comment_in_a_command_names_no_file(name: str) -> None:
+    found = parse(f"add.py\n```python\n{CODE}```\nRun it:\n```bash\n# {name}\npytest\n```\n")
+    assert only(found) == ("add.py", CODE)
+
+
+def test_a_command_below_the_name_of_a_file_is_not_its_content() -> None:
+    assert only(parse(f"add.py\n```python\n{CODE}```\nadd.py\n```sh\npython add.py\n```\n")) == ("add.py", CODE)
+
+
+@pytest.mark.parametrize("fence", ["```", "````"])
+def test_all_that_is_said_may_be_in_a_block_of_markdown(fence: str) -> None:
+    text = f"{fence}markdown\nHere it is.\n\nadd.py\n```python\n{CODE}```\n{fence}\n"
+    assert only(parse(text)) == ("add.py", CODE)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param("```diff\n-    pass\n+    return a + b\n```\n", id="a diff"),
+        pytest.param("```\n--- a/add.py\n+++ b/add.py\n@@ -1 +1 @@\n-x\n+y\n```\n", id="a diff in a bare fence"),
+        pytest.param("```\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```\n", id="a SEARCH/REPLACE block"),
+    ],
+)
+def test_changes_are_no_whole_file(block: str) -> None:
+    found = parse(f"add.py\n{block}")
+    assert (found.edits, found.fault) == ((), Fault.MALFORMED)
+    assert "complete" in found.problem
+
+
+def test_a_file_that_holds_blocks_of_changes_can_be_written() -> None:
+    body = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n"
+    assert only(parse(f"add.py\n```\n{body}z\n```\n", {"add.py": body}))[1] == body + "z\n"
+
+
 def test_a_new_file_below_a_folder_is_not_another_one_of_that_name() -> None:
     found = parse("tests/add.py\n```\nx = 1\n```\n", TWO)
     assert [edit.path for edit in found.edits] == ["tests/add.py"]
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../secret.py", "src/../../x.py"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret.py", "src/../../x.py", "../src/add.py"])
 def test_a_path_outside_is_read_so_that_it_can_be_refused(path: str) -> None:
     reply = Reply(text=f"{path}\n```\nx = 1\n```\n")
     assert read(make(), reply, TWO, lambda path: path in TWO).fault is Fault.NOT_ALLOWED

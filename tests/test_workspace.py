@@ -13,7 +13,7 @@ from retrial import git
 from retrial.errors import PatchError, TreeError
 from retrial.patches import parse, patched, select
 from retrial.protocols import Workspace
-from retrial.workspace import Folder, open_workspace, signatures
+from retrial.workspace import FILE_BYTES, MAX_BYTES, Folder, open_workspace, signatures
 
 BASE = {
     "add.py": b"def add(a, b):\n    raise NotImplementedError\n",
@@ -178,6 +178,58 @@ def test_the_bases_gitignore_is_honoured_and_the_agents_is_not(tmp_path: Path) -
         after = patched(base, selection.patch).files
         assert set(after) - set(base) == {"sub/keep.log", "z.py"}
         assert after["tracked.log"] == b"2\n"
+
+
+@pytest.mark.parametrize("name", [":!x", ":(glob)x", ":(attr:y)x", ":/x", ":", "./x", "-x", "*", "x\\", '"x"'])
+def test_where_the_base_has_a_gitignore_a_new_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    with open_workspace(Files({".gitignore": b"*.log\n"}), tmp_path) as work:
+        work.write(name.removeprefix("./"), b"1\n")
+        work.write(f"{name.removeprefix('./')}.log", b"1\n")
+        assert [change.name for change in parse(work.diff())] == [name.removeprefix("./")]
+
+
+def test_should_there_not_be_room_for_all_edits_the_largest_new_files_are_left_out(tmp_path: Path) -> None:
+    with open_workspace(Files({"z.py": b"old\n", ".gitignore": b"*.o\n"}), tmp_path) as work:
+        for number in range(200):
+            # They take no room where they lie, which is how an agent could make us read any amount.
+            for name in (f"huge{number:03}", f"ignored{number}.o"):
+                (work.root / name).touch()
+                os.truncate(work.root / name, 9_000_000)
+        (work.root / "new.py").write_bytes(b"1\n")
+        (work.root / "z.py").write_bytes(b"new\n" * 1_000)
+        assert {change.name for change in parse(work.diff())} == {"z.py", "new.py", "huge000", "huge001"}
+        assert len(work.omitted) == 198
+
+
+def test_a_great_many_new_files_are_no_edit(tmp_path: Path) -> None:
+    with open_workspace(Files({"z.py": b"old\n"}), tmp_path) as work:
+        for number in range(MAX_BYTES // FILE_BYTES + 10):
+            (work.root / f"new{number}").touch()
+        (work.root / "z.py").write_bytes(b"new\n")
+        assert "+new" in work.diff()
+        assert len(work.omitted) >= 10
+
+
+def test_an_agent_that_changes_everything_all_the_time_is_read_all_the_same(work: Folder) -> None:
+    changes = """
+import os
+os.mkdir("folder")
+while True:
+    for name in map(str, range(20)):
+        os.symlink("nowhere", "new")
+        os.replace("new", name)
+        open("new", "w").close()
+        os.replace("new", name)
+    os.chmod("folder", 0)
+    os.rmdir("folder")
+    os.mkdir("folder")
+"""
+    with subprocess.Popen([sys.executable, "-c", changes], cwd=work.root) as agent:
+        try:
+            for _ in range(100):
+                assert "b/add.py" not in work.diff()
+        finally:
+            agent.kill()
 
 
 def test_what_no_patch_can_hold_is_left_out_and_listed(work: Folder) -> None:

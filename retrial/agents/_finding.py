@@ -54,12 +54,15 @@ class Named:
 
 
 def editable(task: Task) -> dict[str, bytes]:
-    """Text files of a repository that a patch may change."""
+    """Text files of a repository that a patch may change and a model can name."""
     links = {path for path, mode in task.tree.modes().items() if mode == git.SYMLINK}
     return {
         path: content
         for path, content in task.tree.files().items()
-        if path not in links and b"\0" not in content and not patches.matches(path, task.reserved)
+        if path not in links
+        and path.isprintable()
+        and b"\0" not in content
+        and not patches.matches(path, task.reserved)
     }
 
 
@@ -100,8 +103,9 @@ def named(reply: str, sizes: Mapping[str, int]) -> Named:
 
 
 def paths(*texts: str) -> list[str]:
-    """What may be paths in a reply."""
-    words = (word for text in texts for word in re.findall(r"[\w./+@-]+", text))
+    """What may be paths in a reply: whole lines, for a path may have any sign in it, and words."""
+    lines = [line for text in texts for line in text.splitlines()]
+    words = (word for line in lines for word in (line.strip(" \t`*:-"), *re.findall(r"[\w./+@-]+", line)))
     return [word.removeprefix("./").rstrip(".") for word in words]
 
 

@@ -21,7 +21,7 @@ from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.attempts import Effort, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
-from retrial.models._failures import Failure, mask, sentence
+from retrial.models._failures import Failure, sentence
 from retrial.progress import say
 from retrial.protocols import Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict
@@ -118,8 +118,7 @@ class AiderAgent:
         if failure is None and ran.timed_out and report.waiting and not report.spent.calls:
             failure = Failure(kind="timeout")
         if failure is not None and not failure.context_exceeded:
-            text = sentence(name, endpoint.title, endpoint.key_name, failure, report.tries)
-            raise ModelError(mask(text, endpoint.key))
+            raise ModelError(sentence(name, endpoint, failure, report.tries))
         if failure is None and not report.ended and not ran.timed_out:
             raise NotMeasured(f"aider broke down: {_last_line(ran)}")
 

@@ -156,7 +156,8 @@ class Session:
         said = edits.without_reasoning(reply.text)
         self.chat.append(Message(role="assistant", content=said, calls=reply.calls))
         self._unanswered = reply.calls
-        self.add(exhausted=int(reply.finish == "length"), lazy_comments=len(LAZY.findall(reply.text)))
+        written = "\n".join([said, *(_unescaped(call.arguments) for call in reply.calls)])
+        self.add(exhausted=int(reply.finish == "length"), lazy_comments=len(LAZY.findall(written)))
         return reply
 
     def _edit(self, reply: Reply) -> str:
@@ -173,7 +174,7 @@ class Session:
             found = self._apply(found)
         if found.problem:
             self.add(malformed=1, faults=(str(found.fault or Fault.MALFORMED),))
-        elif self._task.anywhere:
+        else:
             # What a model wrote anew it may have to mend.
             self._offered = tuple(dict.fromkeys((*self._offered, *(edit.path for edit in found.edits))))
         return found.problem
@@ -187,8 +188,12 @@ class Session:
         return _finding.fitting(wanted, self._sizes, self._offered)
 
     def _allowed(self, path: str) -> bool:
-        files = () if self._task.anywhere else set(self._task.tree.files())
-        return patches.writable(self._task, path, files)
+        """What was offered, and new files. A file that is there is never written over unseen; one of a repository's
+        that can be shown is told apart later."""
+        if path in self._offered or path in self._sizes:
+            return patches.writable(self._task, path, ())
+        there = self._task.tree.some([path])
+        return path not in there and patches.writable(self._task, path, there)
 
     def _apply(self, found: Edits) -> Edits:
         """All of them; or none, with the problem."""
@@ -230,8 +235,8 @@ class Session:
         return {path: decode(self._workspace.read(path) or b"") for path in self._offered}
 
     def _text(self, path: str) -> str:
-        """What a model can be shown."""
-        return (self._workspace.read(path) or b"").decode("utf-8", "replace")
+        """What a model can be shown: no byte order mark, and nothing that is no text."""
+        return (self._workspace.read(path) or b"").decode("utf-8-sig", "replace")
 
     def _count_errors(self, verdict: Verdict) -> None:
         lines = [line.removeprefix("E").strip() for line in verdict.output.splitlines()]
@@ -252,6 +257,11 @@ def make(context: Context) -> EditAgent:
         map_tokens=options.map_tokens,
         cache=options.cache,
     )
+
+
+def _unescaped(arguments: str) -> str:
+    """The texts in a call's arguments, broken JSON or not, on lines of their own."""
+    return re.sub(r'\\n|"', "\n", arguments)
 
 
 def _listing(path: str, content: str) -> str:

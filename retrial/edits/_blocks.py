@@ -30,10 +30,18 @@ class Block:
     dividers: list[int]
     """Indices in the body of the lines that may be its divider, the likeliest first. A line of `=` is a heading's in
     many a document, so which it is can only be told by the file."""
+    width: int
+    """Signs in its first marker."""
 
     def parts(self, divider: int) -> tuple[str, str]:
         """SEARCH and REPLACE."""
         return text(self.body[:divider]), text(self.body[divider + 1 :])
+
+    def has_another(self, divider: int) -> bool:
+        """A line below the divider is like it, and underlines no title: models write a second one at times."""
+        sign = "=" * self.width
+        below = [at for at in self.dividers if at > divider and self.body[at].strip() == sign]
+        return any(not _is_title(self.body[at - 1], self.width) for at in below)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +84,7 @@ def _block(lines: list[str], at: int, head: re.Match[str]) -> Block | Broken:
     dividers = _dividers(body, width)
     if not dividers:
         return Broken(line=at, missing="=======")
-    return Block(head=at, end=end, label=head.group(3).strip(), body=body, dividers=dividers)
+    return Block(head=at, end=end, label=head.group(3).strip(), body=body, dividers=dividers, width=width)
 
 
 def _next_head(lines: list[str], start: int, before: re.Match[str]) -> int:
@@ -103,6 +111,10 @@ def _dividers(body: list[str], width: int) -> list[int]:
     matches = [(at, match) for at, line in enumerate(body) if (match := DIVIDER.match(line))][:CANDIDATES]
     ranked = sorted(matches, key=lambda item: (len(item[1].group(2)) != width, bool(item[1].group(1)), -item[0]))
     return [at for at, _ in ranked]
+
+
+def _is_title(line: str, width: int) -> bool:
+    return line[:1].strip() != "" and len(line) <= width and not DIVIDER.match(line)
 
 
 def text(lines: list[str]) -> str:

@@ -87,7 +87,7 @@ def _closed(text: str) -> str:
 
 def _listed(function: Mapping[str, Any], arguments: object) -> Iterator[dict[str, str]]:
     ((key, array),) = function["parameters"]["properties"].items()
-    listed = arguments.get(key) if isinstance(arguments, dict) else None
+    listed = _decoded(arguments.get(key)) if isinstance(arguments, dict) else None
     if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
         raise Refused(NO_LIST.format(function=function["name"], key=key), Fault.BROKEN_CALL)
     for number, item in enumerate(listed, start=1):
@@ -98,6 +98,14 @@ def _listed(function: Mapping[str, Any], arguments: object) -> Iterator[dict[str
                 problem = NO_FIELD.format(number=number, key=key, field=field, what=what)
                 raise Refused(problem, Fault.BROKEN_CALL)
         yield {field: text or "" for field, text in texts.items()}
+
+
+def _decoded(value: object) -> object:
+    """A list as it is. Some models write one as a string with JSON in it."""
+    try:
+        return json.loads(value, strict=False) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
 
 
 def _text(field: str, value: object) -> str | None:

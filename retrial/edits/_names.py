@@ -39,9 +39,12 @@ def quoted(text: str) -> str:
 
 
 def known(word: str, files: Mapping[str, str]) -> str:
-    """The file of the chat that a path means: itself, or the only one where one of the two is the other's end."""
-    if word in files:
-        return word
+    """The file of the chat that a path means: itself, or the only one where one of the two is the other's end.
+
+    A path that goes up means none: it leads elsewhere.
+    """
+    if word in files or ".." in word.split("/"):
+        return word if word in files else ""
     ends = [path for path in files if path.endswith("/" + word) or word.endswith("/" + path)]
     return ends[0] if len(ends) == 1 else ""
 

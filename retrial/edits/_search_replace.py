@@ -39,6 +39,9 @@ NO_NAME = "I do not know which file it is for. Write the path above the block. F
 UNKNOWN = """\
 This file is not one that you can edit. For a new file, leave out all lines between `<<<<<<< SEARCH` and `=======`. \
 Files to edit: {files}"""
+ANOTHER = """\
+It has a second line `{sign}`. Write only one between the old lines and the new. If the new ones have such a line \
+themselves, write the three lines of signs with more signs than it has."""
 ELSEWHERE = "\n\nThe lines to replace are in {path}: is the block for that file?"
 
 TAG = re.compile(r"^\s*</?(?:source|code|pre|codeblock|sourcecode)>\w*\s*$")
@@ -91,13 +94,17 @@ def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> 
     idle: list[tuple[str, Miss]] = []
     failed: list[tuple[str, Miss]] = []
     last, above = "", 0
+    done: set[tuple[str, str]] = set()
     for number, block in enumerate(found, 1):
         path, divider = _target(block, _owner(block, lines[above : block.head], now, last), now)
         last, above = path or last, block.end + 1
+        if (path, text(block.body)) in done:
+            continue
         result = _replaced(block, divider, path, now)
         if isinstance(result, str):
             now[path] = result
             touched[path] = None
+            done.add((path, text(block.body)))
         else:
             name = f"Block {number}{path and ', for ' + shown(path)}:\n"
             (idle if result.text == UNCHANGED else failed).append((name, result))
@@ -169,6 +176,8 @@ def _replaced(block: Block, divider: int, path: str, files: Mapping[str, str]) -
     names = ", ".join(files)
     if not path:
         return Miss(fault=Fault.NO_NAME, text=NO_NAME.format(files=names))
+    if block.has_another(divider):
+        return Miss(fault=Fault.MALFORMED, text=ANOTHER.format(sign="=" * block.width))
     if path in files or _makes_a_file(block):
         result = replaced(files.get(path, ""), *block.parts(divider))
     else:

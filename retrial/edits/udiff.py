@@ -10,7 +10,7 @@ from retrial import names
 from retrial.attempts import Reply
 from retrial.edits._diff_text import NULL, Reader, Section
 from retrial.edits._hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
-from retrial.edits._names import alone
+from retrial.edits._names import alone, known
 from retrial.edits._refused import Refused, shown
 from retrial.edits._segments import Segment, segments
 from retrial.protocols import Edit, Edits, Fault
@@ -104,6 +104,9 @@ def _change(section: Section, files: Mapping[str, str]) -> Change:
         return Change(kind=kind, path=path, hunks=hunks)
     if "rename to" in section.marks:
         return Change(kind=Kind.UPDATE, path=old, hunks=hunks, target=new)
+    if old not in files and known(old, files) == known(new, files) != "":
+        # Folders that are not there, as in `old/add.py` and `new/add.py`.
+        return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
     if old != new and (new not in files or old in files):
         raise Refused(TWO_NAMES.format(old=shown(old), new=shown(new)))
     return Change(kind=Kind.UPDATE, path=new, hunks=hunks)

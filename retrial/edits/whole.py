@@ -32,10 +32,15 @@ CUT = (
     "Your reply was cut off before its end. Reply with the complete file, as short as it can be. Files to edit: {files}"
 )
 EMPTY = "The block for {path} is empty. Reply with the complete new content of the file."
+NOT_WHOLE = """\
+The block for {path} is no file, but says what to change in one. Reply with the complete new content of the file."""
 
 NOT_CODE = {"bash", "sh", "shell", "console", "zsh", "cmd", "powershell", "text", "txt", "output", "diff"}
 """What blocks that belong to no file open with."""
+DOCUMENT = {"markdown", "md"}
 MARKDOWN = (".md", ".markdown", ".mdx")
+CHANGES = re.compile(r"^<{5,9} SEARCH$|\A--- .*\n\+\+\+ .*\n@@", re.MULTILINE)
+"""How other formats begin; a file that was without it is not meant to have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +51,14 @@ class Block:
     """The path that stands alone above it, behind its fence, or in a comment that is its first line."""
     guess: str
     """A file of the chat that the sentence above it names."""
-    code: bool
+    language: str
+    """What its fence says."""
     lines: list[str]
     closed: bool
+
+    @property
+    def code(self) -> bool:
+        return self.language not in NOT_CODE
 
 
 class Whole:
@@ -57,7 +67,7 @@ class Whole:
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         names = ", ".join(files)
-        blocks = _blocks(reply.text.split("\n"), files)
+        blocks = _unwrapped(_blocks(reply.text.split("\n"), files), files)
         cut = [block for block in blocks if reply.finish == "length" and not block.closed]
         edits = _assigned([block for block in blocks if block not in cut], files)
         # Half a file is none. But a model that repeats itself until it is cut has said it all before.
@@ -67,12 +77,11 @@ class Whole:
             return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
         if not edits:
             return Edits(problem=NO_NAME.format(files=names), fault=Fault.NO_NAME)
-        # Nobody asks for an empty file in place of code: the model had nothing to say of it.
-        full = {path for path, content in files.items() if content.strip()}
-        empty = [path for path, lines in edits.items() if path in full and not "".join(lines).strip()]
-        if empty:
-            return Edits(problem=EMPTY.format(path=empty[0]), fault=Fault.MALFORMED)
-        contents = {path: joined(lines, like=files.get(path, "")) for path, lines in edits.items()}
+        for path, block in edits.items():
+            problem = _unlike_a_file(block, files.get(path, ""))
+            if problem:
+                return Edits(problem=problem.format(path=path), fault=Fault.MALFORMED)
+        contents = {path: joined(block.lines, like=files.get(path, "")) for path, block in edits.items()}
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
 
     def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
@@ -107,12 +116,20 @@ def _blocks(lines: list[str], files: Mapping[str, str]) -> list[Block]:
         sure = alone(above, files) or in_fence(info, files)
         end = _end(lines, at, opening, files, document=sure.endswith(MARKDOWN))
         body = dedented(_without_tail(lines, at + 1, end), opening.group(1))
-        sure = sure or in_comment(body[0] if body else "", files)
-        code = info.strip().partition(" ")[0].lower() not in NOT_CODE
+        language = info.strip().partition(" ")[0].lower()
+        code = language not in NOT_CODE
+        sure = sure or (in_comment(body[0], files) if body and code else "")
         guess = mentioned(above, files) if code else ""
-        blocks.append(Block(sure=sure, guess=guess, code=code, lines=body, closed=end < len(lines)))
+        blocks.append(Block(sure=sure, guess=guess, language=language, lines=body, closed=end < len(lines)))
         at = end + 1
     return blocks
+
+
+def _unwrapped(blocks: list[Block], files: Mapping[str, str]) -> list[Block]:
+    """Some models put all that they say in a block of Markdown: then the files are the blocks in it."""
+    inner = [each for block in blocks if block.language in DOCUMENT for each in _blocks(block.lines, files)]
+    wrapped = any(block.sure for block in inner) and not any(block.sure for block in blocks)
+    return inner if wrapped else blocks
 
 
 def _line_above(lines: list[str], at: int) -> str:
@@ -150,31 +167,43 @@ def _without_tail(lines: list[str], start: int, end: int) -> list[str]:
     return "\n".join(lines[start:end]).rstrip("\n").split("\n") if start < end else []
 
 
-def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, list[str]]:
+def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, Block]:
     """Which block is for which file: by a sure name, else by a sentence that names it, else the only file there is.
 
-    Of several with a sure name the last counts: a model that writes a file again has thought again.
+    Of several with a sure name the last counts, code before what is none: a model that writes a file again has thought
+    again.
     """
-    edits = {block.sure: block.lines for block in blocks if block.sure}
-    guessed: dict[str, list[list[str]]] = {}
+    edits = {block.sure: block for block in sorted(blocks, key=lambda block: block.code) if block.sure}
+    guessed: dict[str, list[Block]] = {}
     for block in blocks:
         if block.code and not block.sure and block.guess not in edits:
-            guessed.setdefault(block.guess, []).append(block.lines)
+            guessed.setdefault(block.guess, []).append(block)
     unnamed = guessed.pop("", [])
-    edits |= {path: _most_alike(bodies, files[path]) for path, bodies in guessed.items()}
+    edits |= {path: _most_alike(several, files[path]) for path, several in guessed.items()}
     if not edits and unnamed and len(files) == 1:
         ((path, stub),) = files.items()
         edits[path] = _most_alike(unnamed, stub)
     return edits
 
 
-def _most_alike(bodies: list[list[str]], stub: str) -> list[str]:
+def _most_alike(blocks: list[Block], stub: str) -> Block:
     """The first of those that share most words with the file they are for: an example of its use shares fewer, and
     what a weak model goes on to say without a name is not a second thought."""
     words = set(re.findall(r"\w+", stub))
-    return max(bodies, key=lambda body: len(words & set(re.findall(r"\w+", "\n".join(body)))))
+    return max(blocks, key=lambda block: len(words & set(re.findall(r"\w+", "\n".join(block.lines)))))
 
 
-def _covered(cut: list[Block], edits: Mapping[str, list[str]]) -> bool:
+def _unlike_a_file(block: Block, before: str) -> str:
+    """What is wrong with a block that is to take the place of a file."""
+    content = "\n".join(block.lines)
+    if not before.strip():
+        return ""
+    # Nobody asks for an empty file in place of code: the model had nothing to say of it.
+    if not content.strip():
+        return EMPTY
+    return NOT_WHOLE if block.language == "diff" or (CHANGES.search(content) and not CHANGES.search(before)) else ""
+
+
+def _covered(cut: list[Block], edits: Mapping[str, Block]) -> bool:
     """Nothing is lost with the blocks that were cut off: what they were for has a whole block too."""
     return bool(edits) and all((block.sure or block.guess or next(iter(edits))) in edits for block in cut)

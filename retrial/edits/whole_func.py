@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from retrial.attempts import Reply
 from retrial.edits._calls import call, items, tool
-from retrial.edits._refused import Refused
+from retrial.edits._names import known
+from retrial.edits._refused import Refused, shown
 from retrial.protocols import Edit, Edits
 
 PROMPT = """\
@@ -33,8 +34,9 @@ class WholeFunc:
         contents: dict[str, str] = {}
         try:
             for item in items(WRITE_FILES, reply):
-                if contents.setdefault(item["path"], item["content"]) != item["content"]:
-                    raise Refused(TWICE.format(path=item["path"]))
+                path = known(item["path"], files) or item["path"]
+                if contents.setdefault(path, item["content"]) != item["content"]:
+                    raise Refused(TWICE.format(path=shown(path)))
         except Refused as error:
             return error.edits
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))

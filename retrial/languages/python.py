@@ -25,6 +25,11 @@ export PYTEST_ADDOPTS="-p no:cacheprovider --junitxml=$RETRIAL_REPORTS/junit.xml
 # Syntax errors are always reported; the rest is what cannot work at run time either: undefined names,
 # `return` outside a function and their kin. Style is none of our business.
 LINT_RULES = "F821,F822,F823,F701,F702,F704,F706,F707,F404,PLE0117"
+# Each byte of a file may be an error of its own, and a megabyte of them takes ruff 3 GB.
+LINT_MEMORY_MB = 1024
+LINT_SECONDS = 60.0
+LINT_BYTES = 5_000_000
+TOO_MUCH = "The edited files have more errors than can be listed, or are too large to be looked at."
 
 
 # Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
@@ -79,24 +84,45 @@ def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, 
         found = _ruff(
             Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
         )
-    return _new_errors(found)
+    return (TOO_MUCH,) if found is None else _new_errors(found)
 
 
-def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[str, int, str]]]:
-    """Errors of each tree as (path, line, `CODE message`), from one ruff process over all of them."""
+def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[str, int, str]]] | None:
+    """Errors of each tree as (path, line, `CODE message`), from one ruff process over all of them; None: too many."""
+    places = [folder / tree for tree in trees if trees[tree]]
     for tree, files in trees.items():
         for path, content in files.items():
             target = folder / tree / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
     command = [_ruff_binary(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--ignore-noqa"]
-    command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", str(folder)]
-    rows = json.loads(subprocess.run(command, capture_output=True, check=True, start_new_session=True).stdout)
+    command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", *map(str, places)]
+    listed = _bounded(command, folder / "listed")
+    if listed is None:
+        return None
     found: dict[str, list[tuple[str, int, str]]] = {tree: [] for tree in trees}
-    for row in rows:
+    for row in json.loads(listed):
         tree, _, path = Path(row["filename"]).resolve().relative_to(folder.resolve()).as_posix().partition("/")
         found[tree].append((path, row["location"]["row"], f"{row['code'] or 'syntax-error'} {row['message']}"))
     return found
+
+
+def _bounded(command: list[str], output: Path) -> bytes | None:
+    """What it lists; None when that is more than can be borne."""
+    limited = ["sh", "-c", f'ulimit -v {LINT_MEMORY_MB << 10}; exec "$@"', "sh", *command]
+    with output.open("wb") as file:
+        try:
+            subprocess.run(
+                limited,
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                check=True,
+                timeout=LINT_SECONDS,
+                start_new_session=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            return None
+    return output.read_bytes() if output.stat().st_size <= LINT_BYTES else None
 
 
 _finding = threading.Lock()

@@ -15,7 +15,7 @@ from retrial.attempts import Reply, Request
 from retrial.errors import ModelError
 from retrial.models import _chat
 from retrial.models._endpoints import Endpoint
-from retrial.models._failures import Failure, mask, sentence
+from retrial.models._failures import Failure, sentence
 
 TRIES = 8
 FIRST_SHARE = 0.6
@@ -93,5 +93,4 @@ class Asking:
         if failure.rule.retry and tries < TRIES and not too_long and not self.closed.wait(delay):
             return
         asked = failure.retry_after if failure.rule.retry and too_long else None
-        text = sentence(self._name, self._endpoint.title, self._endpoint.key_name, failure, tries, asked)
-        raise ModelError(mask(text, self._endpoint.key))
+        raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

@@ -24,6 +24,8 @@ what only the user asks for (effort, an extra body) is never left out in silence
 CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded")
 FILTERED = ("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "refusal")
 """What providers call an end that was not the model's own, in any case."""
+NOTHING = "(nothing)"
+"""What stands for a message that says nothing."""
 
 
 def body(request: Request, model: str, extra: Mapping[str, object], refused: Collection[str]) -> dict[str, object]:
@@ -43,15 +45,36 @@ def body(request: Request, model: str, extra: Mapping[str, object], refused: Col
 
 
 def _message(message: Message) -> dict[str, object]:
-    sent: dict[str, object] = {"role": message.role, "content": message.content}
+    """As every endpoint takes it: many refuse a chat for what its model once wrote, be it nothing or broken JSON."""
+    sent: dict[str, object] = {"role": message.role, "content": _written(message.content)}
     if message.calls:
         sent["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {"id": call.id, "type": "function", "function": {"name": _name(call), "arguments": _object(call.arguments)}}
             for call in message.calls
         ]
+    elif not message.content.strip():
+        sent["content"] = NOTHING
     if message.call_id:
         sent["tool_call_id"] = message.call_id
     return sent
+
+
+def _written(text: str) -> str:
+    """Half a character, or a byte that is none, cannot be sent."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
+
+
+def _name(call: ToolCall) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "-", call.name) or "nameless"
+
+
+def _object(arguments: str) -> str:
+    """The arguments of a call if they are a JSON object, else one that holds them."""
+    try:
+        broken = not isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        broken = True
+    return json.dumps({"arguments": arguments}) if broken else _written(arguments)
 
 
 def left_out(request: Request, refused: Collection[str]) -> tuple[str, ...]:

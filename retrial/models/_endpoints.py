@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from retrial.errors import UsageError
+from retrial.secrets import hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,11 @@ class Endpoint:
     key_name: str = ""
     """Which environment variable the key is in, or should be in; empty: none is needed."""
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_openai(self) -> bool:
+        """OpenAI, or whoever is asked in its place."""
+        return self.key_name in OPENAI.keys
 
     @property
     def loopback(self) -> bool:
@@ -118,7 +124,7 @@ def resolve(name: str, api_base: str | None, environ: Mapping[str, str]) -> Endp
     if not key and row.keys and not api_base:
         raise UsageError(f"Model '{name}' needs a key for {row.title}: set the environment variable {row.keys[0]}.")
     return Endpoint(
-        title=row.title if not given else f"{urlsplit(base_url).netloc}",
+        title=row.title if not given else urlsplit(base_url).netloc.rpartition("@")[2],
         base_url=base_url,
         model=rest if provider else name,
         key=key,
@@ -143,7 +149,7 @@ def _base_url(row: Provider, given: str) -> str:
         return _ollama_url(given)
     url = given.rstrip("/")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise UsageError(f"'{given}' is not a base URL; it should look like http://127.0.0.1:8000/v1.")
+        raise UsageError(f"'{hidden(given)}' is not a base URL; it should look like http://127.0.0.1:8000/v1.")
     return url
 
 
@@ -153,7 +159,9 @@ def _ollama_url(given: str) -> str:
     host = parts.hostname or "127.0.0.1"
     host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}:{_port(parts.scheme, parts.netloc)}{parts.path.rstrip('/') or '/v1'}"
+    login = "".join(parts.netloc.rpartition("@")[:2])
+    port = _port(parts.scheme, parts.netloc.removeprefix(login))
+    return f"{parts.scheme}://{login}{host}:{port}{parts.path.rstrip('/') or '/v1'}"
 
 
 def _port(scheme: str, netloc: str) -> int:

@@ -9,6 +9,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retrial.models._endpoints import Endpoint
+from retrial.secrets import HIDDEN, hidden
+
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0
 
@@ -54,6 +57,8 @@ _STATUS: Mapping[int, str] = {
     409: "conflict",
     425: "server",
     429: "rate",
+    504: "timeout",
+    524: "timeout",
 }
 
 _CONTEXT = re.compile(
@@ -118,18 +123,20 @@ def _number(text: str | None) -> float | None:
     return None if value is None or value != value else value  # not a number: as if not said
 
 
-def sentence(name: str, title: str, key_name: str, failure: Failure, tries: int, wait: float | None = None) -> str:
-    """One sentence for people: which model, what happened, what to do. Mask it before it is shown."""
+def sentence(name: str, endpoint: Endpoint, failure: Failure, tries: int, wait: float | None = None) -> str:
+    """One sentence for people: which model, what happened, what to do; without the key."""
     rule = failure.rule
-    detail = f" ({' '.join(failure.detail.split())[:300]})" if failure.detail else ""
+    # Masked before it is cut: half a key is no longer known as one.
+    said = " ".join(mask(failure.detail, endpoint.key).split())[:300]
+    detail = f" ({said})" if said else ""
     after = f" after {tries} tries" if tries > 1 else ""
     asked = f"; it asks to wait {wait:.0f} s, longer than this call may take" if wait is not None else ""
-    todo = rule.todo.format(key_name=key_name or "your settings")
-    return f"Model '{name}': {title} {rule.happened}{after}{detail}{asked}; {todo}."
+    todo = rule.todo.format(key_name=endpoint.key_name or "your settings")
+    return f"Model '{name}': {endpoint.title} {rule.happened}{after}{detail}{asked}; {todo}."
 
 
 def mask(text: str, key: str) -> str:
     """The text without the key, nor anything that looks like one."""
     if key:
-        text = text.replace(key, "***")
-    return re.sub(r"\b(sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}", "***", text)
+        text = text.replace(key, HIDDEN)
+    return re.sub(r"\b(sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}", HIDDEN, hidden(text))

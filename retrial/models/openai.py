@@ -100,9 +100,17 @@ class OpenAIModel:
                     max_retries=0,
                     http_client=self._connections.client(trust_env=not self._endpoint.loopback),
                 )
+                if not self._endpoint.is_openai:
+                    _forget_openai(self._client)
                 # At the program's end this may run first, and a closed socket can no longer be shut down.
                 weakref.finalize(self, _end, self._asking.closed, self._connections, self._client)
             return self._client
+
+
+def _forget_openai(client: openai.OpenAI) -> None:
+    """The client takes these from OpenAI's own variables and would tell them to anybody."""
+    client.organization = client.project = client.admin_api_key = None
+    client._custom_headers = {}
 
 
 def _broken(cause: BaseException, seconds: float) -> Failure:

@@ -3,6 +3,7 @@ about, within a number of tokens."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ _FOREIGN = 0.5
 """What a file in such a language weighs."""
 _LONG_LINES = 300
 """Bytes in a line, on average, of what no person wrote."""
+_NOT_WRITTEN_HERE = re.compile(r"(?:^|/)(?:dist|node_modules|vendor)/|\.min\.\w+$|_pb2\.py$|\.pb\.(?:go|cc|h)$")
 
 
 def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> str:
@@ -35,7 +37,9 @@ def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> 
 
 
 def _is_source(path: str, content: bytes) -> bool:
-    return _grammars.of(path) is not None and len(content) <= _LONG_LINES * (1 + content.count(b"\n"))
+    if _grammars.of(path) is None or _NOT_WRITTEN_HERE.search(path):
+        return False
+    return len(content) <= _LONG_LINES * (1 + content.count(b"\n"))
 
 
 def _foreign(paths: Collection[str]) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from retrial.repo_map._outlines import Definition, Outline, terms
 from retrial.repo_map._ranking import Ranking
-from retrial.repo_map._tokens import tokens
+from retrial.repo_map._tokens import weight
 
 _OUTLINED = 0.6
 """Of the budget: the share for outlines. The rest is for paths, for a file must be there before its outline helps."""
@@ -21,18 +21,18 @@ def draw(ranking: Ranking, outlines: Mapping[str, Outline], budget: int) -> str:
     """The likeliest files first, as many as the budget holds."""
     order = sorted(ranking.scores, key=lambda path: (-ranking.scores[path], path))
     blocks = (_block(path, outlines[path], ranking.telling) for path in order)
-    outlined = _filled(blocks, int(_OUTLINED * budget))
+    outlined = _filled(blocks, _OUTLINED * budget)
     further = [f"{path}\n" for path in order[len(outlined) :]]
     text = "".join(outlined) + (_FURTHER if outlined and further else "")
-    return text + "".join(_filled(further, budget - tokens(text)))
+    return text + "".join(_filled(further, budget - weight(text)))
 
 
-def _filled(blocks: Iterable[str], budget: int) -> list[str]:
+def _filled(blocks: Iterable[str], room: float) -> list[str]:
     """The first of them, as many as fit."""
     taken: list[str] = []
     for block in blocks:
-        budget -= tokens(block)
-        if budget < 0:
+        room -= weight(block)
+        if room < 0:
             break
         taken.append(block)
     return taken

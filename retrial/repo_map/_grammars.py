@@ -10,7 +10,7 @@ import functools
 import importlib
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import TYPE_CHECKING
 
 from retrial.progress import say
@@ -151,7 +151,7 @@ _BY_SUFFIX = {suffix: grammar for grammar in GRAMMARS for suffix in grammar.suff
 
 
 def of(path: str) -> Grammar | None:
-    return _BY_SUFFIX.get(PurePosixPath(path).suffix)
+    return _BY_SUFFIX.get(splitext(path)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def load(grammar: Grammar) -> Loaded | None:
 
 @functools.cache
 def _version(grammar: Grammar) -> str:
-    return f"{grammar.package} {metadata.version(grammar.package)}" if load(grammar) else ""
+    return f"{grammar.package} {metadata.version(grammar.package)} {grammar.entry}" if load(grammar) else ""
 
 
 def version(path: str) -> str:

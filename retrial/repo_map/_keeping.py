@@ -23,7 +23,6 @@ _AT_ONCE = 500
 _PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
 
-
 # Tasks that are begun together are often of one repository: who waits finds read what the first has read.
 _turn = threading.Lock()
 
@@ -80,6 +79,8 @@ def _using(place: Path, work: Callable[[sqlite3.Connection], T]) -> T | None:
     except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError):
         with suppress(OSError):
             place.unlink()
+            # It would be played back into the next one.
+            place.with_name(f"{place.name}-journal").unlink(missing_ok=True)
         return None
 
 
@@ -90,7 +91,7 @@ def _packed(outline: Outline) -> bytes:
         [one.depth for one in definitions],
         "\n".join(one.name for one in definitions),
         "\n".join(one.head for one in definitions),
-        " ".join(sorted(outline.names)),
+        outline.names,
         list(outline.words.values()),
         " ".join(outline.words),
     )
@@ -98,9 +99,9 @@ def _packed(outline: Outline) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Outline:
-    depths, defined, heads, names, counts, words = json.loads(zlib.decompress(packed))
+    depths, defined, heads, names, counts, words = json.loads(zlib.decompress(packed).decode("ascii"))
     return Outline(
         definitions=tuple(map(Definition, defined.split("\n"), depths, heads.split("\n"))),
-        names=frozenset(names.split()),
+        names=names,
         words=dict(zip(words.split(), counts, strict=True)),
     )

@@ -19,6 +19,8 @@ VERSION = 1
 
 LONGEST = 120
 """Characters of a definition's head."""
+SHORTEST = 4
+"""Characters of a name that refers to something: shorter ones are mostly of local variables."""
 
 _ANNOTATIONS = re.compile(r"^(?:@[\w.]+(?:\([^)]*\))? |#\[[^\]]*\] )+")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
@@ -38,15 +40,17 @@ class Definition:
 class Outline:
     definitions: tuple[Definition, ...] = ()
     """In the file's order."""
-    names: frozenset[str]
-    """Of whatever it refers to, in code or in comments; its own among them."""
+    names: str
+    """Of whatever it may refer to, in code or in comments, with blanks between; its own among them. Not taken apart:
+    few files are asked for theirs."""
     words: Mapping[str, int]
-    """What all these are made of, with how often each stands there."""
+    """Of all its text, with how often each stands there."""
 
 
 def read(path: str, content: bytes) -> Outline:
     names = Counter(_IDENTIFIER.findall(content.decode("utf-8", "replace")))
-    return Outline(definitions=tuple(_definitions(path, content)), names=frozenset(names), words=_words(names))
+    telling = " ".join(sorted(name for name in names if len(name) >= SHORTEST))
+    return Outline(definitions=tuple(_definitions(path, content)), names=telling, words=_words(names))
 
 
 def _definitions(path: str, content: bytes) -> Iterable[Definition]:

@@ -7,18 +7,19 @@ fewer files have it), if the problem names it, and if likely files refer to what
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from posixpath import basename, splitext
 from typing import TypeAlias
 
 from retrial.repo_map._outlines import Outline, terms
 
 Scores: TypeAlias = Mapping[str, float]
-"""Path → from 0 to 1."""
+"""Path → how likely, or how much of something, it is; the best has 1 where it is not said otherwise."""
 
 _DEFINED, _PATH, _NAMED, _REFERRED = 0.5, 0.5, 0.5, 0.2
 """What each weighs; the text itself weighs 1."""
@@ -34,12 +35,12 @@ _FOLDER = 0.6
 """What the name of a folder weighs, against the name of what lies in it."""
 _STEPS, _FOLLOWED = 6, 0.5
 """How far references are followed, and how much of a file's likelihood goes along at each step."""
+_GIVERS = 200
+"""So many of the likeliest files have their references followed: the others have next to nothing to give."""
 _AMBIGUOUS = 5
 """A name that more files define says nothing about which is meant."""
 _WHOLE = 60
 """What a name weighs, to be shared among the files that define it: can be divided by each number up to the above."""
-_SHORTEST = 4
-"""Shorter names are mostly of local variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,16 @@ def _path_words(path: str) -> Mapping[str, float]:
     """The file's name weighs most, outer folders least."""
     bag: dict[str, float] = {}
     weight = 1.0
-    for part in reversed(PurePosixPath(path).with_suffix("").parts):
-        for word in terms(part):
+    for part in reversed(splitext(path)[0].split("/")):
+        for word in _part_words(part):
             bag.setdefault(word, weight)
         weight *= _FOLDER
     return bag
+
+
+@functools.lru_cache(maxsize=10_000)
+def _part_words(part: str) -> tuple[str, ...]:
+    return tuple(terms(part))
 
 
 def _named(problem: str, paths: Collection[str]) -> Scores:
@@ -106,14 +112,14 @@ def _named(problem: str, paths: Collection[str]) -> Scores:
     whole = {"/".join(parts[start:]) for parts in (word.split("/") for word in said) for start in range(len(parts))}
     dotted = [re.split(r"[./]", word) for word in said]
     modules = {"/".join(parts[:end]) for parts in dotted for end in range(2, len(parts) + 1)}
-    same = Counter(PurePosixPath(path).name for path in paths)
+    same = Counter(basename(path) for path in paths)
 
     def score(path: str) -> float:
         if path in whole:
             return 1.0
         if not modules.isdisjoint(_modules(path)):
             return _AS_MODULE
-        name = PurePosixPath(path).name
+        name = basename(path)
         return _AS_MODULE / math.sqrt(same[name]) if name in whole and same[name] <= _AMBIGUOUS else 0.0
 
     return {path: score(path) for path in paths}
@@ -121,37 +127,39 @@ def _named(problem: str, paths: Collection[str]) -> Scores:
 
 def _modules(path: str) -> list[str]:
     """Names that code may import it by, of two parts at least: where a package's folder begins is not known."""
-    parts = PurePosixPath(path.removesuffix("/__init__.py")).with_suffix("").parts
+    parts = splitext(path.removesuffix("/__init__.py"))[0].split("/")
     return ["/".join(parts[start:]) for start in range(len(parts) - 1)]
 
 
 def _referred(said: Scores, outlines: Mapping[str, Outline]) -> Scores:
     """What references bring to each file, when each gives on a part of what it has (PageRank, begun at the problem)."""
-    edges = _references(outlines)
+    givers = sorted(said, key=lambda path: (-said[path], path))[:_GIVERS]
+    edges = _references(givers, outlines)
     start = _shares({path: score**2 for path, score in said.items()})
     now = start
     for _ in range(_STEPS):
         coming = {path: (1 - _FOLLOWED) * share for path, share in start.items()}
-        for path, share in now.items():
-            for other, part in edges[path].items():
-                coming[other] += _FOLLOWED * share * part
+        for path, others in edges.items():
+            given = _FOLLOWED * now[path]
+            for other, part in others.items():
+                coming[other] += given * part
         now = coming
     return _normal(now)
 
 
-def _references(outlines: Mapping[str, Outline]) -> Mapping[str, Scores]:
+def _references(givers: Iterable[str], outlines: Mapping[str, Outline]) -> Mapping[str, Scores]:
     """File → the files that define what it refers to, each with its share."""
     homes: defaultdict[str, set[str]] = defaultdict(set)
     for path, outline in outlines.items():
         for one in outline.definitions:
             homes[one.name].add(path)
-    telling = {name: found for name, found in homes.items() if len(found) <= _AMBIGUOUS and len(name) >= _SHORTEST}
+    telling = {name: found for name, found in homes.items() if len(found) <= _AMBIGUOUS}
     edges: dict[str, Scores] = {}
-    for path, outline in outlines.items():
+    for path in givers:
         # Whole numbers, for sums of fractions depend on the order, and that of a set on the process.
         weights: defaultdict[str, int] = defaultdict(int)
-        for name in outline.names & telling.keys():
-            found = telling[name]
+        for name in outlines[path].names.split():
+            found = telling.get(name, ())
             if path not in found:
                 for home in found:
                     weights[home] += _WHOLE // len(found)

@@ -12,7 +12,7 @@ from retrial import registry
 from retrial.attempts import Reply, ToolCall
 from retrial.protocols import Edit, EditFormat
 from tests.conftest import Run
-from tests.exercises import RIGHT, STUB, write_exercise
+from tests.exercises import RIGHT, STUB, reply, write_exercise, write_replies
 from tests.servers import Answer, ChatServer
 from tests.servers import reply as answer
 
@@ -85,3 +85,29 @@ def assert_told_what_is_wrong(first: list[Any], second: list[Any], form: EditFor
     assert [call["id"] for call in said["tool_calls"]] == ["call-7"]
     assert (told["role"], told["tool_call_id"]) == ("tool", "call-7")
     assert function(form.tools[0]) in told["content"]
+
+
+def test_a_file_that_a_model_added_can_be_mended(run: Run, home: Path, tmp_path: Path) -> None:
+    new = "helper.py\n<<<<<<< SEARCH\n=======\ndef plus(a, b):\n    return a - b\n>>>>>>> REPLACE\n"
+    used = f"sum_up.py\n<<<<<<< SEARCH\n{STUB}=======\nfrom helper import plus as add\n>>>>>>> REPLACE\n"
+    mended = "helper.py\n<<<<<<< SEARCH\n    return a - b\n=======\n    return a + b\n>>>>>>> REPLACE\n"
+    replies = write_replies(tmp_path / "replies.jsonl", new + used, mended)
+    done = run(
+        "harness.py", "-b", write_exercise(tmp_path / "bench"), "-m", f"replay/{replies}:diff", "--sandbox", "bwrap",
+        "--tries", 1, "--run", "mended",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (attempt,) = json.loads((home / f"predictions/mended/{TASK}.json").read_text())["all_results"]
+    assert (attempt["tests_outcomes"], attempt["num_malformed_responses"]) == ([False, True], 0)
+
+
+def test_a_reply_with_half_a_character_is_a_bad_reply_and_not_our_failure(run: Run, home: Path, tmp_path: Path) -> None:
+    flags = ("--sandbox", "bwrap", "--run", "half", "--tries", 1, "--edit-format", "whole")
+    with ChatServer([answer(reply("x = '\ud800'\n")), answer(""), answer(reply(RIGHT))]) as server:
+        folder = write_exercise(tmp_path / "bench")
+        done = run(
+            "harness.py", "-b", folder, "-m", "gpt-test", "--api-base", server.url, *flags, OPENAI_API_KEY="none"
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (attempt,) = json.loads((home / f"predictions/half/{TASK}.json").read_text())["all_results"]
+    assert (attempt["plausible"], attempt["num_malformed_responses"]) == (True, 2)

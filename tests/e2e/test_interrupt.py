@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from retrial.claims import claimed
+from retrial.store import Run as Stored
 from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
 
@@ -55,3 +57,13 @@ def test_an_interrupted_run_goes_on(run: Run, home: Path, tmp_path: Path) -> Non
     assert again.returncode == 0, again.stderr
     assert len(list(folder.glob("aider_*.json"))) == 12
     assert {name: (folder / name).read_bytes() for name in finished} == finished
+
+
+def test_two_processes_are_not_at_one_run(run: Run, home: Path, tmp_path: Path) -> None:
+    replies = write_replies(tmp_path / "replies.jsonl", {"text": reply(RIGHT)})
+    flags = ("-b", write_exercise(tmp_path / "bench"), "-m", f"replay/{replies}", "--sandbox", "bwrap", "--run", "r")
+    with claimed(Stored(home, "r")):
+        refused = run("harness.py", *flags)
+    assert refused.returncode == 2
+    assert "Run 'r' is under way in another process" in refused.stderr
+    assert run("harness.py", *flags).returncode == 0

@@ -79,6 +79,30 @@ def test_the_key_is_in_no_file_and_no_message(run: Run, home: Path, tmp_path: Pa
     assert [path for path in written if KEY in path.read_text(errors="replace")] == []
 
 
+def test_a_password_in_an_address_and_a_key_in_a_body_are_in_no_file_and_no_message(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    folder, file = write_exercise(tmp_path / "bench"), tmp_path / "models.yaml"
+
+    def go(secret: str, top_p: float = 0.5) -> subprocess.CompletedProcess[str]:
+        address, body = server.url.replace("//", f"//me:{secret}@"), {"api_key": secret, "top_p": top_p}
+        models = [{"name": "vllm/one:whole"}, {"name": "vllm/two:whole", "api_base": address, "extra_body": body}]
+        file.write_text(json.dumps({"model": models}))
+        flags = ("--extra-body", json.dumps(body), "--sandbox", "bwrap", "--tries", 1, "--run", "http")
+        return run("harness.py", "-b", folder, "-c", file, "--api-base", address, *flags)
+
+    with ChatServer([status(401, "no such user")]) as server:
+        # Another password is not another question.
+        gone = [go("hunter2"), go("hunter3")]
+        changed = go("hunter3", 0.7)
+    assert [done.returncode for done in (*gone, changed)] == [1, 1, 2], changed.stderr
+    assert "top_p" in changed.stderr
+    shown = [done.stdout + done.stderr for done in (*gone, changed)]
+    written = [path.read_text(errors="replace") for path in home.rglob("*") if path.is_file()]
+    assert len(written) > 2
+    assert [text for text in (*shown, *written) if "hunter" in text] == []
+
+
 def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, tmp_path: Path) -> None:
     done = asked(run, tmp_path, GOOD, price="1000000/1000000", max_cost=0.01)
     assert done.returncode == 1
@@ -126,6 +150,20 @@ def test_a_model_that_changes_inside_a_run_is_said(run: Run, home: Path, tmp_pat
     assert stored["served"] == {"gpt-test": ["gpt-test-1 (fp_1)", "gpt-test-2 (fp_1)"]}
     record = json.loads((home / f"predictions/http/{TASK}.json").read_text())
     assert record["served"] in (["gpt-test-1 (fp_1)"], ["gpt-test-2 (fp_1)"])
+
+
+def test_a_model_that_changes_after_a_run_was_killed_is_said_too(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    for slug in ("sum-up", "sum-more"):
+        write_exercise(folder, slug)
+    with ChatServer([named("gpt-test-1"), named("gpt-test-2")]) as server:
+        flags = ("-b", folder, "-m", "gpt-test", "--api-base", server.url, "--sandbox", "bwrap", "--run", "http")
+        run("harness.py", *flags, "-t", "sum-more")
+        # A process that is killed has no time to say who answered.
+        stored = json.loads((home / "predictions/http/run.json").read_text())
+        (home / "predictions/http/run.json").write_text(json.dumps({**stored, "served": {}}))
+        done = run("harness.py", *flags)
+    assert "note: gpt-test was served as gpt-test-1 (fp_1) and gpt-test-2 (fp_1)\n" in done.stdout
 
 
 def test_what_a_model_would_not_take_is_recorded(run: Run, home: Path, tmp_path: Path) -> None:
