@@ -14,6 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
+from retrial import hands
 from retrial.errors import NotMeasured, UsageError
 from retrial.names import encode
 
@@ -69,15 +70,13 @@ def run(
     """
     command = ("git", *_OPTIONS, *args)
     try:
-        done = subprocess.run(
+        done = hands.run(
             command,
+            timeout=SECONDS,
             cwd=cwd,
             env=_environment(cwd, git_dir, work_tree),
             input=stdin or b"",
             capture_output=True,
-            timeout=SECONDS,
-            # Ctrl-C is for us: what runs may finish.
-            start_new_session=True,
         )
     except FileNotFoundError as error:
         if not cwd.is_dir():

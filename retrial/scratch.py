@@ -25,6 +25,11 @@ def place(size: int = 0) -> Path | None:
     return MEMORY if _room() > ROOM * max(size, SMALL) else None
 
 
+def places() -> tuple[Path, ...]:
+    """Where such folders may be."""
+    return tuple(Path(os.path.realpath(folder)) for folder in (MEMORY, tempfile.gettempdir()))
+
+
 def _room() -> int:
     """Bytes that are free; containers often give it a few MB only."""
     if not os.access(MEMORY, os.W_OK | os.X_OK):

@@ -74,6 +74,16 @@ def test_a_python_that_is_not_there_or_has_no_aider_is_refused() -> None:
             _aider_env.given(python)
 
 
+def test_an_environment_is_shown_under_the_name_that_leads_there_too(tmp_path: Path) -> None:
+    (tmp_path / "real" / "bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    about = {"aider": "1", "python": "3", "executable": "python", "folders": [str(tmp_path / "link")]}
+    program = tmp_path / "real" / "bin" / "python"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(about)}'\n")
+    program.chmod(0o755)
+    assert _aider_env.given(str(tmp_path / "link" / "bin" / "python")).shown == (tmp_path / "link", tmp_path / "real")
+
+
 CALL = {
     "prompt_tokens": 9, "completion_tokens": 4, "cached_tokens": 2, "cache_write_tokens": 0, "reasoning_tokens": 1,
     "cost": 0.5, "seconds": 2.0,
@@ -190,10 +200,15 @@ def test_a_context_that_the_provider_words_its_own_way_is_exhausted_too(tmp_path
     assert effort.exhausted == 1
 
 
-@pytest.mark.parametrize("report", [None, {**OPEN, "waiting": False}])
-def test_an_aider_that_breaks_down_is_not_measured(report: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("report", [None, OPEN, {**OPEN, "waiting": False, "calls": []}])
+def test_an_aider_that_breaks_down_before_an_answer_is_not_measured(report: object, tmp_path: Path) -> None:
     with pytest.raises(NotMeasured, match=r"Oops\."):
         after(Told(report), tmp_path)[1]()
+
+
+def test_an_aider_that_breaks_down_over_an_answer_is_measured_and_noted(tmp_path: Path) -> None:
+    effort = after(Told({**OPEN, "waiting": False, "edit_outcome": False}), tmp_path)[1]()
+    assert (effort.edit_outcome, effort.notes) == (False, ("aider broke down: Oops.",))
 
 
 def test_a_price_that_is_given_wins(tmp_path: Path) -> None:

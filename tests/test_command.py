@@ -13,7 +13,7 @@ from retrial.agents.command import read_usage
 from retrial.attempts import Effort, Message, Reply, Usage
 from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions
-from retrial.errors import EnvironmentMissing
+from retrial.errors import UsageError
 from retrial.protocols import Context
 from retrial.types import Outcome, Task, Verdict
 from retrial.workspace import Folder, open_workspace
@@ -100,14 +100,26 @@ def test_tests_that_say_nothing_are_not_counted(task: Task, workspace: Folder) -
 
 
 @pytest.mark.real
-def test_a_command_that_cannot_be_found_would_not_be_found_by_the_next_attempt(task: Task, workspace: Folder) -> None:
-    with pytest.raises(EnvironmentMissing, match="no-such-agent"):
-        solve(task, workspace, "no-such-agent")
+@pytest.mark.parametrize("text", ["no-such-agent", " no-such-agent --yes; true", "/no/such/agent"])
+def test_a_program_that_is_not_there_is_said_before_anything_runs(text: str, task: Task) -> None:
+    with pytest.raises(UsageError, match=r"no program '(/no/such/agent|no-such-agent)'.*--agent-path"):
+        command.make(Context(options=HarnessOptions(agent="command", command=text)))
 
 
 @pytest.mark.real
-def test_one_that_has_edited_is_measured_whatever_it_ends_with(task: Task, workspace: Folder) -> None:
-    assert solve(task, workspace, "echo half >sum_up.py; no-such-tool").notes == ("the command ended with 127",)
+@pytest.mark.parametrize(
+    "text",
+    ["X=1 echo", "'echo' 1", "(echo)", "if true; then echo; fi", "cd /tmp && echo", "$SHELL", "./here || :", "! false",
+     "# only words", "\n echo"],
+)  # fmt: skip
+def test_whatever_else_a_command_begins_with_is_for_the_shell_to_say(text: str, task: Task) -> None:
+    command.make(Context(options=HarnessOptions(agent="command", command=text)))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("code", [126, 127, 137])
+def test_one_that_gives_up_is_measured_whatever_it_ends_with(code: int, task: Task, workspace: Folder) -> None:
+    assert solve(task, workspace, f"exit {code}").notes == (f"the command ended with {code}",)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +134,8 @@ def test_one_that_has_edited_is_measured_whatever_it_ends_with(task: Task, works
         ({"cost": True}, Usage(cost=None), "usage.json has a cost that is no amount"),
         ({"cost": float("inf")}, Usage(cost=None), "usage.json has a cost that is no amount"),
         ({"cost": float("nan")}, Usage(cost=None), "usage.json has a cost that is no amount"),
+        ({"cost": 10**400}, Usage(cost=None), "usage.json has a cost that is no amount"),
+        ({"prompt_tokens": 10**400}, Usage(cost=None), "usage.json has a prompt_tokens that is no amount"),
         ({"prompt_tokens": 1.5}, Usage(cost=None), "usage.json has a prompt_tokens that is no amount"),
         ({"completion_tokens": -1}, Usage(cost=None), "usage.json has a completion_tokens that is no amount"),
         ([1], Usage(cost=None), "usage.json is not a JSON object"),

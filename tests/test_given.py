@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def test_what_the_agent_has_of_its_own_cannot_be_covered(path: str) -> None:
     if Path(path).exists():
         with pytest.raises(UsageError, match="something of its own"):
             _given.read(HarnessOptions(agent_path=(path,)))
+
+
+@pytest.mark.parametrize("place", [".", "work", "link"])
+def test_where_other_agents_are_at_work_cannot_be_named(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    (work / "agent").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(work)
+    monkeypatch.setattr(tempfile, "tempdir", str(work))
+    with pytest.raises(UsageError, match="other agents are at work"):
+        _given.read(HarnessOptions(agent_path=(str(tmp_path / place),)))
+    assert _given.read(HarnessOptions(agent_path=(str(work / "agent"),))).paths == (work / "agent",)
 
 
 @pytest.mark.parametrize("place", ["cache", "cache/clones", "home/predictions", "home/logs/run", "bench", "link"])

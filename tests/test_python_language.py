@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 
 from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.languages.python import make
+from retrial.languages.python import LINT_MEMORY_MB, TOO_MUCH, make
 from tests.conftest import PROJECT
 
 

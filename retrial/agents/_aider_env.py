@@ -6,19 +6,18 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import paths, scratch
-from retrial.agents._cell import Cell, Errand
-from retrial.errors import EnvironmentMissing, NotMeasured, SandboxError, UsageError
+from retrial import paths
+from retrial.agents._cell import Cell
+from retrial.agents._errands import on_no_task
+from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages import _python_toolchain
 from retrial.sandboxes import _stores
-from retrial.types import Verdict, fingerprint
-from retrial.workspace import Folder
+from retrial.types import fingerprint
 
 REQUIREMENTS = paths.PROJECT / "requirements-aider.txt"
 PYTHONS = ("python3.12", "python3.11", "python3.10")
@@ -62,7 +61,10 @@ def given(python: str) -> Installation:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"{python} cannot be run: {error}") from error
     about = _about(python, done.stdout if done.returncode == 0 else "", done.stderr)
-    folders = sorted({Path(os.path.realpath(folder)) for folder in about["folders"]})
+    # By both names: what is installed there knows itself by the one it was called by.
+    folders = sorted(
+        {Path(name(folder)) for folder in about["folders"] for name in (os.path.abspath, os.path.realpath)}
+    )
     shown = tuple(folder for folder in folders if not folder.is_relative_to("/usr"))
     return replace(_installation(about), shown=shown)
 
@@ -72,16 +74,10 @@ def in_image(python: str, cell: Cell) -> Installation:
 
     Raises: UsageError.
     """
-    end = time.monotonic() + PROBE_SECONDS
-    with scratch.folder() as holder:
-        workspace = Folder(Path(holder, "work"), {})
-        workspace.root.mkdir()
-        try:
-            ran = cell.run(
-                Errand(command=(python, "-I", "-c", PROBE)), workspace, _no_tests, lambda: end - time.monotonic()
-            )
-        except NotMeasured as error:
-            raise UsageError(f"aider cannot be run in the image: {error}") from error
+    try:
+        ran, _ = on_no_task(cell, (python, "-I", "-c", PROBE))
+    except NotMeasured as error:
+        raise UsageError(f"aider cannot be run in the image: {error}") from error
     return _installation(_about(f"{python} in the image", ran.output if ran.exit_code == 0 else "", ran.output))
 
 
@@ -155,7 +151,3 @@ def _installation(about: Any) -> Installation:
 def _last(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else "it gave no reason"
-
-
-def _no_tests() -> Verdict:
-    raise SandboxError("There are no tests here.")

@@ -53,7 +53,7 @@ def read(results: Mapping[str, bytes]) -> Report | None:
     try:
         # A very long chat does not come out.
         return _report(json.loads(results["report.json"]), json.loads(results.get("chat.json", b"[]")))
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 

@@ -194,12 +194,12 @@ def attend(
 
 
 def _results(out: Path) -> dict[str, bytes]:
-    """Plain files that can be read, in the order of their names, as many as there is room for."""
+    """Plain files that can be read, the small ones first, as many as there is room for."""
     found: dict[str, bytes] = {}
     room = RESULT_BYTES
     # Whatever it made of them, or of the folder, that is its own loss.
     with suppress(OSError):
-        for entry in sorted(os.scandir(out), key=lambda entry: entry.name):
+        for entry in sorted(os.scandir(out), key=lambda entry: entry.stat(follow_symlinks=False).st_size):
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISREG(status.st_mode) and status.st_size <= room and os.access(entry.path, os.R_OK):
                 found[entry.name] = Path(entry.path).read_bytes()
@@ -209,17 +209,25 @@ def _results(out: Path) -> dict[str, bytes]:
 
 def trial(cell: Cell, paths: tuple[Path, ...]) -> str:
     """Whether a program in this cell can read these paths and write its workspace, by doing; or why not."""
+    try:
+        ran, edit = on_no_task(cell, ("/bin/sh", "-c", TRIAL, "sh", *map(str, paths)))
+    except NotMeasured as error:
+        return str(error)
+    said = " / ".join(ran.output.strip().splitlines()[:3])
+    return "" if edit else said or "it cannot work there, and gives no reason"
+
+
+def on_no_task(cell: Cell, command: tuple[str, ...]) -> tuple[Ran, str]:
+    """Run a program in an empty workspace, to learn something of the cell; what came of it, and its edit.
+
+    Raises: NotMeasured.
+    """
     end = time.monotonic() + TRIAL_SECONDS
-    errand = Errand(command=("/bin/sh", "-c", TRIAL, "sh", *map(str, paths)))
     with scratch.folder() as holder:
         workspace = Folder(Path(holder, "work"), {})
         workspace.root.mkdir()
-        try:
-            ran = cell.run(errand, workspace, _no_tests, lambda: end - time.monotonic())
-        except NotMeasured as error:
-            return str(error)
-        said = " / ".join(ran.output.strip().splitlines()[:3])
-        return "" if workspace.read("here") else said or "it cannot work there, and gives no reason"
+        ran = cell.run(Errand(command=command), workspace, _no_tests, lambda: end - time.monotonic())
+        return ran, workspace.diff()
 
 
 def _no_tests() -> Verdict:

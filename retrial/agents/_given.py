@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import paths
+from retrial import paths, scratch
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 
@@ -93,6 +93,8 @@ def _path(text: str, secrets: Iterable[Path]) -> Path:
             f"--agent-path {text} is where the agent has something of its own: name what is in it, or move it."
         )
     real = Path(os.path.realpath(path))
+    if any(place.is_relative_to(real) for place in scratch.places()):
+        raise UsageError(f"--agent-path {text} is where other agents are at work: name what is in it, or set TMPDIR.")
     for secret in secrets:
         if real.is_relative_to(os.path.realpath(secret)):
             raise UsageError(f"--agent-path {text} lies in {secret}, which no agent may see: keep it elsewhere.")

@@ -113,13 +113,16 @@ class AiderAgent:
         }
 
     def _refuse_broken(self, report: Report, ran: Ran, name: str) -> None:
-        """Raises: NotMeasured when it was not aider's doing, nor its model's, that it came to no end of its own."""
+        """Raises: NotMeasured when it was not aider's doing, nor its model's, that it came to no end of its own.
+
+        Once the model has answered, an aider that breaks down does so over what it was told.
+        """
         endpoint, failure = self._route.endpoint, report.failure
         if failure is None and ran.timed_out and report.waiting and not report.spent.calls:
             failure = Failure(kind="timeout")
         if failure is not None and not failure.context_exceeded:
             raise ModelError(sentence(name, endpoint, failure, report.tries))
-        if failure is None and not report.ended and not ran.timed_out:
+        if failure is None and not _ended(report, ran) and (report.waiting or not report.spent.calls):
             raise NotMeasured(f"aider broke down: {_last_line(ran)}")
 
 
@@ -127,6 +130,7 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran)
     lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
     notes = {
         "the attempt's time was over": ran.timed_out,
+        f"aider broke down: {_last_line(ran)}": not _ended(report, ran) and report.failure is None,
         "its linter found errors that were left": not report.lint_outcome,
     }
     return Effort(
@@ -146,6 +150,11 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran)
         notes=tuple(note for note, applies in notes.items() if applies),
         chat=report.chat,
     )
+
+
+def _ended(report: Report, ran: Ran) -> bool:
+    """By itself, or by our clock."""
+    return report.ended or ran.timed_out
 
 
 def _last_line(ran: Ran) -> str:

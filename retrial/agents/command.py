@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Callable, Mapping
 
 from retrial.agents import _cell, _prompts
 from retrial.agents._cell import Cell, Errand, Ran
+from retrial.agents._errands import on_no_task
 from retrial.attempts import Effort, Message, Usage
-from retrial.errors import EnvironmentMissing, UsageError
+from retrial.errors import NotMeasured, UsageError
 from retrial.protocols import Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict
 
@@ -19,8 +20,10 @@ PROMPTS = (_prompts.TASK, _prompts.WHOLE_REPOSITORY, _prompts.READ_ONLY, _prompt
 """Part of a run's identity."""
 USAGE = "usage.json"
 COUNTS = ("prompt_tokens", "completion_tokens")
-NOT_RUN = (126, 127)
-"""What a shell ends with when it cannot run, or find, a command."""
+MOST = 1e12
+"""Of anything that a program says it spent; more is a slip or a lie, and cannot be added up."""
+_PLAIN_WORD = re.compile(r"\s*([\w.+-]+|/[\w./+-]+)(?=\s|$)")
+"""What a command begins with, where that says which program it is."""
 
 
 class CommandAgent:
@@ -44,8 +47,6 @@ class CommandAgent:
             files={"prompt.md": _prompts.instructions(task).encode()},
         )
         ran = self._cell.run(errand, workspace, test, model.left)
-        if ran.exit_code in NOT_RUN and not workspace.diff():
-            raise EnvironmentMissing(f"The agent's command cannot be run: {_last_line(ran)} (see --agent-path)")
         spent, problem = read_usage(ran.results)
         return Effort(
             edit_outcome=ran.exit_code == 0,
@@ -61,7 +62,22 @@ def make(context: Context) -> CommandAgent:
     """Raises: UsageError."""
     if not context.options.command:
         raise UsageError("Agent 'command' runs a command of yours: give it with --command 'CMD'.")
-    return CommandAgent(context.options.command, context.model, _cell.choose(context.options))
+    cell = _cell.choose(context.options)
+    _refuse_missing(context.options.command, cell)
+    return CommandAgent(context.options.command, context.model, cell)
+
+
+def _refuse_missing(command: str, cell: Cell) -> None:
+    """Before anything runs: later, a shell that finds no program and a program that gives up end with the same code.
+
+    Raises: UsageError when the program that the command begins with cannot be run in the cell.
+    """
+    word = _PLAIN_WORD.match(command)
+    try:
+        if word and on_no_task(cell, ("/bin/sh", "-c", 'command -v "$1"', "sh", word[1]))[0].exit_code:
+            raise UsageError(f"--command: there is no program '{word[1]}' where the agent runs: see --agent-path.")
+    except NotMeasured as error:
+        raise UsageError(f"Agent 'command' cannot be run: {error}") from error
 
 
 def read_usage(results: Mapping[str, bytes]) -> tuple[Usage, str]:
@@ -75,8 +91,8 @@ def read_usage(results: Mapping[str, bytes]) -> tuple[Usage, str]:
     if not isinstance(said, dict):
         return Usage(cost=None), f"{USAGE} is not a JSON object"
     cost, tokens = said.get("cost"), {name: said.get(name, 0) for name in COUNTS}
-    wrong = [name for name, count in tokens.items() if type(count) is not int or count < 0]
-    if cost is not None and not (type(cost) in (int, float) and 0 <= cost < math.inf):
+    wrong = [name for name, count in tokens.items() if not (type(count) is int and 0 <= count <= MOST)]
+    if cost is not None and not (type(cost) in (int, float) and 0 <= cost <= MOST):
         wrong.append("cost")
     if wrong:
         return Usage(cost=None), f"{USAGE} has a {wrong[0]} that is no amount"
@@ -87,8 +103,3 @@ def _ending(ran: Ran) -> str:
     if ran.timed_out:
         return "the attempt's time was over"
     return f"the command ended with {ran.exit_code}" if ran.exit_code else ""
-
-
-def _last_line(ran: Ran) -> str:
-    lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else f"it ended with {ran.exit_code}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial import scratch
+from retrial import hands, scratch
 from retrial.languages import _python_toolchain, _reference
 from retrial.protocols import Language, Suite
 
@@ -109,17 +110,12 @@ def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[st
 
 def _bounded(command: list[str], output: Path) -> bytes | None:
     """What it lists; None when that is more than can be borne."""
-    limited = ["sh", "-c", f'ulimit -v {LINT_MEMORY_MB << 10}; exec "$@"', "sh", *command]
+    limited = ("sh", "-c", f'ulimit -v {LINT_MEMORY_MB << 10}; exec "$@"', "sh", *command)
     with output.open("wb") as file:
         try:
-            subprocess.run(
-                limited,
-                stdout=file,
-                stderr=subprocess.DEVNULL,
-                check=True,
-                timeout=LINT_SECONDS,
-                start_new_session=True,
-            )
+            # One thread: each has memory of its own, and a machine may have a hundred cores.
+            settings = {**os.environ, "RAYON_NUM_THREADS": "1"}
+            hands.run(limited, timeout=LINT_SECONDS, stdout=file, stderr=subprocess.DEVNULL, check=True, env=settings)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return None
     return output.read_bytes() if output.stat().st_size <= LINT_BYTES else None

@@ -1,6 +1,6 @@
 """How many tokens a text is likely to be, without a tokenizer: rather a few too many than too few.
 
-Fitted to the tokenizer of the embedded model (49,152 tokens; larger ones make fewer of the same text) on real maps.
+Fitted on real maps to the tokenizer of the embedded model (49,152 tokens; larger ones mostly make fewer of a text).
 """
 
 from __future__ import annotations

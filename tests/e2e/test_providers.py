@@ -116,6 +116,19 @@ def test_a_budget_needs_a_price(run: Run, home: Path, tmp_path: Path) -> None:
     assert "--price" in done.stderr
 
 
+def test_a_limit_cannot_be_set_after_something_was_asked_without_a_price(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    for slug in ("sum-up", "sum-more"):
+        write_exercise(folder, slug)
+    with ChatServer([GOOD]) as server:
+        flags = ("-b", folder, "-m", "vllm/one", "--api-base", server.url, "--sandbox", "bwrap", "--run", "http")
+        assert run("harness.py", *flags, "-t", "sum-up").returncode == 0
+        done = run("harness.py", *flags, "--price", "1/1", "--max-cost", 1)
+    assert done.returncode == 1
+    assert "what was spent before is not known; leave --max-cost out" in done.stdout
+    assert len(server.requests) == 1
+
+
 def test_an_unknown_price_is_shown_as_unknown(run: Run, home: Path, tmp_path: Path) -> None:
     assert asked(run, tmp_path, GOOD).returncode == 0
     assert results(run, home)["by_model"]["gpt-test"]["cost"] is None
