@@ -90,14 +90,13 @@ def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, 
 
 def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[str, int, str]]] | None:
     """Errors of each tree as (path, line, `CODE message`), from one ruff process over all of them; None: too many."""
-    places = [folder / tree for tree in trees if trees[tree]]
     for tree, files in trees.items():
         for path, content in files.items():
             target = folder / tree / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
     command = [_ruff_binary(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--ignore-noqa"]
-    command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", *map(str, places)]
+    command += ["--target-version", "py314", "--select", LINT_RULES, "--output-format", "json", str(folder)]
     listed = _bounded(command, folder / "listed")
     if listed is None:
         return None
@@ -110,7 +109,7 @@ def _ruff(folder: Path, **trees: Mapping[str, bytes]) -> dict[str, list[tuple[st
 
 def _bounded(command: list[str], output: Path) -> bytes | None:
     """What it lists; None when that is more than can be borne."""
-    limited = ("sh", "-c", f'ulimit -v {LINT_MEMORY_MB << 10}; exec "$@"', "sh", *command)
+    limited = ("sh", "-c", f'ulimit -d {LINT_MEMORY_MB << 10}; exec "$@"', "sh", *command)
     with output.open("wb") as file:
         try:
             # One thread: each has memory of its own, and a machine may have a hundred cores.

@@ -227,11 +227,12 @@ def test_the_same_run_does_not_go_on_with_another_command_nor_on_the_host(run: R
         assert "other settings" in done.stderr
 
 
-def test_a_command_that_is_not_there_is_not_measured(run: Run, home: Path, tmp_path: Path) -> None:
+def test_a_command_that_is_not_there_is_said_before_anything_is_run(run: Run, home: Path, tmp_path: Path) -> None:
     done = command(run, write_exercise(tmp_path / "bench"), "no-such-agent --fix")
-    assert done.returncode == 1
-    assert "no-such-agent" in done.stdout
-    assert "--agent-path" in done.stdout
+    assert done.returncode == 2
+    assert "no program 'no-such-agent'" in done.stderr
+    assert "--agent-path" in done.stderr
+    assert not (home / "predictions").exists()
 
 
 @pytest.mark.parametrize(
