@@ -101,7 +101,7 @@ class Session:
             no_room = _finding.no_room(named.refused)
             if named.taken or not left:
                 return no_room
-            self.add(malformed=1, reflections=1)
+            self.add(malformed=1, reflections=1, faults=(str(Fault.NO_NAME),))
             self._say(no_room or _finding.NONE_NAMED)
         raise AssertionError("the last reflection always returns")
 

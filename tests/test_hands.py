@@ -1,0 +1,21 @@
+"""Programs of our own take turns."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from retrial import hands
+
+COUNT = 'mkdir "$1/$$" && ls "$1" | wc -l && rmdir "$1/$$"'
+
+
+def test_many_tasks_start_few_programs_at_once(tmp_path: Path) -> None:
+    def count(_: int) -> int:
+        done = hands.run(("sh", "-c", COUNT, "sh", str(tmp_path)), timeout=60, capture_output=True, check=True)
+        return int(done.stdout)
+
+    with ThreadPoolExecutor(64) as pool:
+        together = list(pool.map(count, range(128)))
+    assert max(together) <= 2 * len(os.sched_getaffinity(0))
