@@ -4,12 +4,12 @@ them, and how they are written."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.attempts import Reply
 from retrial.edits._blocks import DIVIDER, END, HEAD, Block, Broken, blocks, text
-from retrial.edits._fences import FENCE
+from retrial.edits._fences import FENCE, fence_around
 from retrial.edits._matching import UNCHANGED, Miss, fits, replaced, split
 from retrial.edits._names import alone, in_fence, mentioned, quoted
 from retrial.edits._refused import shown
@@ -219,9 +219,26 @@ def _marked(search: list[str], put: list[str]) -> str:
     return "\n".join(lines)
 
 
-def rendered(texts: Iterable[str], edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-    """Raises: ValueError for what blocks cannot say, such as that a last newline comes or goes."""
-    reply = Reply(text="\n".join(texts))
-    if parse(reply, files).edits != edits:
-        raise ValueError("blocks cannot say this edit")
-    return reply
+class Blocks:
+    """A format of such blocks; those that there are differ in where the path stands."""
+
+    tools: tuple[Mapping[str, object], ...] = ()
+
+    def __init__(self, prompt: str, form: str) -> None:
+        """`form` is how a block is written, with its `path`, `fence` and `block`."""
+        self.prompt = prompt
+        self._form = form
+
+    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
+        return parse(reply, files)
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        """Raises: ValueError for what blocks cannot say, such as that a last newline comes or goes."""
+        reply = Reply(text="\n".join(self._fenced(edit, files.get(edit.path, "")) for edit in edits))
+        if parse(reply, files).edits != edits:
+            raise ValueError("blocks cannot say this edit")
+        return reply
+
+    def _fenced(self, edit: Edit, before: str) -> str:
+        block = written(edit, before)
+        return self._form.format(path=edit.path, fence=fence_around(block), block=block)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from retrial.attempts import Reply
-from retrial.edits import _search_replace
-from retrial.edits._fences import fence_around
-from retrial.protocols import Edit, Edits
+from retrial.edits._search_replace import RULES, Blocks
 
 PROMPT = f"""\
 You are an expert programmer. Reply with a block for every place that you change, each in this form:
@@ -24,26 +19,8 @@ def area(width, height):
 ```
 
 Write the path alone on the line before the block, exactly as it was given.
-{_search_replace.RULES}"""
+{RULES}"""
 
 
-class Diff:
-    prompt = PROMPT
-    tools: tuple[Mapping[str, object], ...] = ()
-
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        return _search_replace.parse(reply, files)
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for what blocks cannot say."""
-        return _search_replace.rendered((_fenced(edit, files) for edit in edits), edits, files)
-
-
-def make() -> Diff:
-    return Diff()
-
-
-def _fenced(edit: Edit, files: Mapping[str, str]) -> str:
-    block = _search_replace.written(edit, files.get(edit.path, ""))
-    fence = fence_around(block)
-    return f"{edit.path}\n{fence}\n{block}\n{fence}\n"
+def make() -> Blocks:
+    return Blocks(PROMPT, "{path}\n{fence}\n{block}\n{fence}\n")
