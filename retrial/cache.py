@@ -10,7 +10,7 @@ from typing import Any
 from retrial import GRADING
 from retrial.protocols import Sandbox
 from retrial.store import to_json, write_atomically
-from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
+from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
@@ -37,8 +37,25 @@ class Verdicts:
         if verdict.outcome.measured:
             write_atomically(self._path(name), to_json(verdict))
 
+    def reference(self, name: str) -> tuple[Verdict, Canary | None] | None:
+        """What was kept of a reference run."""
+        try:
+            value = json.loads(self._path(name).read_bytes())
+            return verdict(value["verdict"]), canary(value["canary"]) if value["canary"] else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put_reference(self, name: str, verdict: Verdict, canary: Canary | None) -> None:
+        write_atomically(self._path(name), to_json({"verdict": verdict, "canary": canary}))
+
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"
+
+
+def canary(value: Mapping[str, Any]) -> Canary:
+    """As `verdict`."""
+    lists = {field: tuple(value[field]) for field in ("places", "words")}
+    return Canary(**{**value, **lists, "naming": Naming(value["naming"])})
 
 
 def verdict(value: Mapping[str, Any]) -> Verdict:
@@ -60,4 +77,8 @@ def verdict(value: Mapping[str, Any]) -> Verdict:
         telling=value["telling"],
         applied=value["applied"],
         official=value["official"],
+        rule=value["rule"],
+        canary=value["canary"],
+        proved=tuple(value["proved"]),
+        changed=tuple(value["changed"]),
     )

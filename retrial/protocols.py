@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from retrial.attempts import Effort, Message, Reply, Request, Usage
-from retrial.types import Answer, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
+from retrial.types import Answer, Canary, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -142,6 +142,13 @@ class Language:
     """Errors in `after` that `before` does not have, for a language that is read on the host; reads, never runs."""
     telling: str = ""
     """Matches the lines of output that say what went wrong."""
+    canaries: Callable[[Mapping[str, bytes]], tuple[Canary, ...]] = lambda files: ()
+    """The check's files → tests that must fail, the best first and a weak one last; which of them do is proved once by
+    the reference, with all of them in place."""
+    failing: tuple[int, ...] = (1,)
+    """Exit statuses of the runner for tests that failed."""
+    suspicious: tuple[tuple[str, str], ...] = ()
+    """(Pattern, what it is) of lines that honest solutions hardly have: a flag for people, never a verdict."""
     timeout: float = 60.0
     """Seconds for one test command, unless the user says otherwise."""
     command_reader: str = "status"
@@ -333,8 +340,16 @@ class Reader(Protocol):
         """Test id → status, or one sentence saying why nothing could be read."""
         ...
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        """Ids of tests that failed by an assertion of theirs: not by an exception, a crash or a limit."""
+        ...
+
     def text(self, stdout: str) -> str:
         """What people read, where the runner speaks to machines on its standard output; else that itself."""
+        ...
+
+    def without(self, text: str, test: str) -> str:
+        """What people read, without what it says of the test of that name (a canary's)."""
         ...
 
 

@@ -1,14 +1,22 @@
-"""Reference runs: what the known solution shows in this environment. One cached thing."""
+"""Reference runs: what the known solution shows in this environment. One cached thing.
+
+The first scoring of a task in an environment runs its reference once, with all its canary candidates in place: that
+says which tests there are, whether the task can tell right from wrong here, and which canary fails as it must.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrial import cache, patches
+from retrial import cache, canaries, patches, registry
 from retrial.checks import run_check, select
-from retrial.protocols import Sandbox
-from retrial.types import Answer, Status, Task, Verdict
+from retrial.judging import STATUS_READER, proof
+from retrial.protocols import Language, Sandbox
+from retrial.types import Answer, Canary, Check, Status, Task, Verdict
+
+RUNS = 6
+"""At the most, to find a canary that does not keep the others from being compiled or run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +24,9 @@ class Reference:
     """What the reference solution showed here."""
 
     verdict: Verdict
-    cached: bool
+    canary: Canary | None = None
+    """One that the reference fails by an assertion; None where there is none."""
+    cached: bool = False
 
     @property
     def expected(self) -> Mapping[str, Status] | None:
@@ -28,6 +38,14 @@ class Reference:
         """Why the task cannot tell right from wrong here; empty when it can."""
         return "" if self.verdict.resolved else f"its reference fails here: {self.verdict.reason}"
 
+    def proof(self, check: Check) -> str:
+        """Of the reference's own run."""
+        return proof(self.strict(check))
+
+    def strict(self, check: Check) -> Check:
+        """The check as it is asked of any other patch."""
+        return replace(check, expected=self.expected, canary=self.canary, unsealed=frozenset(self.verdict.changed))
+
 
 def reference(
     task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False
@@ -35,13 +53,46 @@ def reference(
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
     check = replace(answer.check, optional=True)
     name = cache.key(task, answer.patch, check, sandbox)
-    found = None if fresh else verdicts.get(name)
+    found = None if fresh else verdicts.reference(name)
     if found is not None:
-        return Reference(verdict=found, cached=True)
-    verdict = run_check(task, answer.patch, check, sandbox)
-    if verdict.resolved:
-        verdicts.put(name, verdict)
-    return Reference(verdict=verdict, cached=False)
+        return Reference(verdict=found[0], canary=found[1], cached=True)
+    known = _prove(task, answer.patch, check, sandbox)
+    if known.verdict.resolved:
+        verdicts.put_reference(name, known.verdict, known.canary)
+    return known
+
+
+def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
+    """All candidates at once; where they keep the reference from passing, fewer of them, down to none."""
+    groups = [_candidates(task, check)]
+    best: Reference | None = None
+    for _ in range(RUNS):
+        if not groups or not groups[0]:
+            break
+        group = groups.pop(0)
+        found = _run(task, patch, check, group, sandbox)
+        if found.verdict.resolved and found.canary and (found.canary.strong or not groups):
+            return found
+        if found.verdict.resolved and found.canary:
+            best = best or found
+        elif not found.verdict.resolved and len(group) > 1:
+            half = len(group) // 2
+            groups = [group[:half], group[half:], *groups]
+    return best or Reference(verdict=run_check(task, patch, check, sandbox))
+
+
+def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], sandbox: Sandbox) -> Reference:
+    planted = replace(canaries.plant(check, group), proving=True)
+    verdict = run_check(task, patch, planted, sandbox)
+    chosen = [canary for canary, name in zip(group, planted.planted, strict=True) if name in verdict.proved]
+    return Reference(verdict=verdict, canary=chosen[0] if chosen else None)
+
+
+def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
+    if check.reader == STATUS_READER:
+        return ()
+    language: Language = registry.module("languages", task.language).make()
+    return language.canaries(check.files)
 
 
 def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference | None:
@@ -55,6 +106,6 @@ def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdi
 
 def stub_void(task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: cache.Verdicts) -> str:
     """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
-    check = answer.check if answer.check.required else replace(answer.check, expected=known.expected)
+    check = answer.check if answer.check.required else known.strict(answer.check)
     stub = verdicts.get(cache.key(task, "", check, sandbox))
     return "its untouched stub passes" if stub is not None and stub.resolved else ""

@@ -92,8 +92,8 @@ class Scorer:
             return check_selection(task, selection, answer.check, self.sandbox), False
         if known and selection.patch == answer.patch and known.expected is not None:
             # The reference itself: its run is this run.
-            return replace(known.verdict, proof="report", dropped=selection.dropped), known.cached
-        check = replace(answer.check, expected=known.expected) if known else answer.check
+            return replace(known.verdict, proof=known.proof(answer.check), dropped=selection.dropped), known.cached
+        check = known.strict(answer.check) if known else answer.check
         name = cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
         if found is None:
@@ -121,6 +121,7 @@ def eval_log(scored: Scored) -> str:
     """Everything about one verdict, to read."""
     verdict = scored.verdict
     lines = [
+        *([f"expected to fail, to prove that tests can: {verdict.canary}"] if verdict.canary else []),
         f"instance: {scored.task.instance_id}",
         f"model:    {scored.submission.model_name_or_path}",
         f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),

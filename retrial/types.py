@@ -103,6 +103,8 @@ class Job:
     """Name of the folder the script runs in: some build tools take the project's name from it."""
     limits: Limits = Limits()
     network: bool = False
+    sealed: frozenset[str] = frozenset()
+    """Which of `files` must not have changed when the job has ended; those that did are said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,8 @@ class Execution:
     """Some of stdout, stderr or the reports was cut."""
     reports: Mapping[str, bytes] = field(default_factory=dict)
     """Files of `$RETRIAL_REPORTS`, read when every other process of the job was dead."""
+    changed: tuple[str, ...] = ()
+    """Sealed files that were not as before, or not there, when every other process of the job was dead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +181,37 @@ class Required:
     """The last three are what some parsers go by."""
 
 
+class Naming(StrEnum):
+    """How names of tests are written in a language."""
+
+    SNAKE = "snake"
+    CAMEL = "camel"
+    PASCAL = "pascal"
+    WORDS = "words"
+    """With blanks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A test that must fail: if it passes, what was tested has tampered with its test."""
+
+    path: str
+    """The test file it goes into."""
+    text: str
+    """Its source, with `canaries.NAME` in place of its name."""
+    places: tuple[int, ...]
+    """Where in the bytes of that file it may be put."""
+    strong: bool
+    """A copy of a real test with one literal changed; else it fails whatever the solution does."""
+    naming: Naming
+    prefix: str = ""
+    """What names of tests begin with."""
+    words: tuple[str, ...] = ()
+    """Small letters, out of the names of real tests: what its own name is made of."""
+    of: str = ""
+    """The test that it is a copy of, and what was changed, for people."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """A way to ask whether a patched tree is right."""
@@ -202,15 +237,27 @@ class Check:
     limits: Limits = Limits()
     """All but the time, which is `timeout`."""
     network: bool = False
+    failing: tuple[int, ...] = (1,)
+    """Exit statuses of the runner for tests that failed."""
+    canary: Canary | None = None
+    """Proved by the reference; planted anew for every run, under another name in another place."""
+    unsealed: frozenset[str] = frozenset()
+    """Those of `files` that a run may change: the reference's did."""
+    planted: tuple[str, ...] = ()
+    """Names of the canaries in `files`, of this run alone; all of them must fail."""
+    proving: bool = False
+    """Of the reference: which of those that are planted fail is what is asked."""
 
     @property
     def digest(self) -> str:
-        """Of all that can change a verdict; `prebuild` changes only how long it takes."""
+        """Of all that can change a verdict; `prebuild` changes only how long it takes, and what is planted is another
+        name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
         how = (self.reader, self.timeout, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
-        return fingerprint(self.script, files, *how, *where)
+        trust = (repr(self.canary), sorted(self.unsealed), self.failing)
+        return fingerprint(self.script, files, *how, *where, *trust)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +281,15 @@ class Verdict:
     exit_code: int | None = None
     seconds: float = 0.0
     proof: str = ""
+    """Of a resolved one: `canary`, `canary-weak`, `report`, `log`; `status` for a task's own command without report."""
+    rule: str = ""
+    """Of a tampered one: the rule that caught it."""
+    canary: str = ""
+    """The name of the test that had to fail."""
+    proved: tuple[str, ...] = ()
+    """Of the reference: names of the canaries that failed by an assertion."""
+    changed: tuple[str, ...] = ()
+    """Test, build and configuration files that the run changed."""
     stdout: str = ""
     stderr: str = ""
     dropped: tuple[str, ...] = ()

@@ -11,8 +11,9 @@ import pytest
 
 from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import judge, run_check
+from retrial.checks import run_check
 from retrial.errors import TreeError
+from retrial.judging import judge
 from retrial.languages import java
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.surefire import make as reader

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retrial import image_trees, official
-from retrial.checks import judge
+from retrial.judging import judge
 from retrial.types import Check, Execution, Outcome, Required, Status
 
 REQUIRED = Required(

@@ -177,5 +177,6 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
         lint=not hidden,
         optional=not hidden,
         telling=language.telling,
+        failing=language.failing,
         prebuild=language.prebuild(tests),
     )

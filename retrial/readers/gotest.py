@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 REPORT = "go.json"
@@ -28,8 +29,15 @@ class GoTest:
                 started[test] = STATUSES[str(event["Action"])]
         return started
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        found = self.read(execution)
+        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+
     def text(self, stdout: str) -> str:
         return "".join(_told(stdout))
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> GoTest:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 REPORT = "jest.json"
@@ -36,8 +37,15 @@ class Jest:
             return f"the report {REPORT} cannot be read: {error!r}"
         return results
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        found = self.read(execution)
+        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+
     def text(self, stdout: str) -> str:
         return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> Jest:

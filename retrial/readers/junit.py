@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from retrial.readers import _lines
 from retrial.types import Execution, Status
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 # A report is written by code that a model wrote: entities could blow it up or read files.
 FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
@@ -27,8 +33,18 @@ class JUnit:
                 return f"the report {name} cannot be read: {error}"
         return results
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        found = set()
+        for name, content in execution.reports.items():
+            with suppress(ValueError):
+                found |= {test for test, case in _elements(content) if name.endswith(".xml") and _by_assertion(case)}
+        return frozenset(found)
+
     def text(self, stdout: str) -> str:
         return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> JUnit:
@@ -37,6 +53,20 @@ def make() -> JUnit:
 
 def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
     """Raises: ValueError when it is not a plain JUnit file."""
+    for test, case in _elements(content):
+        yield test, _status({child.tag: child.get("type") or "" for child in case})
+
+
+def _by_assertion(case: Element) -> bool:
+    # pytest calls every exception a failure, and says which in its message.
+    message = next((child.get("message") or "AssertionError" for child in case if child.tag == "failure"), "")
+    return message.startswith(("AssertionError", "assert ", "Failed: DID NOT RAISE")) or "failure" in {
+        child.tag for child in case if child.get("type")
+    }
+
+
+def _elements(content: bytes) -> Iterator[tuple[str, Element]]:
+    """Raises: ValueError."""
     from xml.etree.ElementTree import ParseError, fromstring
 
     if any(word in content.upper() for word in FORBIDDEN):
@@ -48,7 +78,7 @@ def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
         raise ValueError(str(error)) from error
     for case in root.iter("testcase"):
         parts = (case.get("classname") or "", case.get("name") or "")
-        yield "::".join(part for part in parts if part), _status({child.tag: child.get("type") or "" for child in case})
+        yield "::".join(part for part in parts if part), case
 
 
 def _status(children: Mapping[str, str]) -> Status:

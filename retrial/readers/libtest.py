@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 LIST, LOG = ".list", ".log"
@@ -28,8 +29,15 @@ class Libtest:
             results |= _target(target, texts[target + LIST], texts.get(target + LOG, ""))
         return results
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        found = self.read(execution)
+        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+
     def text(self, stdout: str) -> str:
         return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> Libtest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 TEST = "test_command"
@@ -13,8 +14,14 @@ class ExitStatus:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         return {TEST: Status.PASSED if execution.exit_code == 0 else Status.FAILED}
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        return frozenset()
+
     def text(self, stdout: str) -> str:
         return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> ExitStatus:

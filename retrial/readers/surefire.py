@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from retrial.readers import junit
+from retrial.readers import _lines, junit
 from retrial.types import Execution, Status
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -26,8 +26,14 @@ class Surefire:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         return junit.make().read(execution)
 
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        return junit.make().asserted(execution)
+
     def text(self, stdout: str) -> str:
         return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
+
+    def without(self, text: str, test: str) -> str:
+        return _lines.without(text, test)
 
 
 def make() -> Surefire:

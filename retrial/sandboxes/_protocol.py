@@ -1,7 +1,8 @@
 """How the host and the supervisor inside a sandbox speak; the same for every sandbox.
 
 To its stdin: a line with a nonce, then a tar archive with the script and the job's files.
-From its stdout: `<nonce> start`, what the job prints, `<nonce> end <status>`, a tar archive of reports, `<nonce> done`.
+From its stdout: `<nonce> start`, what the job prints, `<nonce> end <status>`, a line for each sealed file that changed,
+`<nonce> reports`, a tar archive of reports, `<nonce> done`.
 
 The nonce keeps a job from framing by accident or by printing. It is no secret from a job that reads its supervisor's
 memory, and need not be: such a job gains nothing that writing its own reports and exit status would not give it.
@@ -9,6 +10,7 @@ memory, and need not be: such a job gains nothing that writing its own reports a
 
 from __future__ import annotations
 
+import hashlib
 import io
 import secrets
 import tarfile
@@ -21,7 +23,7 @@ from retrial.errors import SandboxError
 from retrial.sandboxes import _reports
 from retrial.types import Execution, Job
 
-SCRIPT = ".script"
+SCRIPT, SEALED = ".script", ".sealed"
 CHUNK = 1 << 16
 START_SECONDS = 60.0
 """For the sandbox to come up and unpack, on a loaded machine."""
@@ -48,12 +50,16 @@ ulimit -n 4096 2>/dev/null
 tar -xmof - -C /tmp && cd "/tmp/job/$1" || exit 125
 # The job gets stdout and stderr opened anew: it could make ours non-blocking, and the frames below would be cut.
 : >/proc/self/fd/1 2>/proc/self/fd/2 || exit 125
+# Read now: it lies where the job can write.
+sums=$(cat ../.sealed)
 printf '%s start\n' "$nonce"
 sh ../.script </dev/null >/proc/self/fd/1 2>/proc/self/fd/2
 status=$?
 # All but pid 1 and this shell; fails only when there is nobody left. The host's time limit bounds it.
 while kill -9 -1; do :; done 2>/dev/null
 printf '\n%s end %s\n' "$nonce" "$status"
+[ -z "$sums" ] || printf '%s\n' "$sums" | sha256sum --check --quiet 2>/dev/null
+printf '%s reports\n' "$nonce"
 tar -cf - -C /tmp/reports . 2>/dev/null && printf '%s done\n' "$nonce"
 """
 
@@ -197,7 +203,8 @@ class Session:
             raise SandboxError(f"The sandbox did not start the job: {self._complaint()}")
         if self.phase is Phase.RUNNING:
             self._release(len(self._pending))
-        reports = _reports.read(bytes(self._reports)) if self.phase is Phase.DONE else None
+        said, _, archive = bytes(self._reports).partition(self._nonce + b" reports\n")
+        reports = _reports.read(archive) if self.phase is Phase.DONE else None
         ended = self._entered.get(Phase.REPORTING, time.monotonic())
         return Execution(
             exit_code=self._status,
@@ -208,6 +215,7 @@ class Session:
             oom=oom,
             truncated=self._stdout.cut or self._stderr.cut or self.overflow,
             reports=reports or {},
+            changed=_changed(said),
         )
 
     def _complaint(self) -> str:
@@ -232,13 +240,28 @@ def pack(job: Job) -> bytes:
 
 def _files(job: Job) -> Iterator[tuple[str, bytes, int]]:
     yield SCRIPT, job.script.encode(), 0o644
+    yield SEALED, _sums(job), 0o644
     for path, content in sorted(job.files.items()):
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise SandboxError(f"The file '{path}' would lie outside the sandbox's folder.")
         yield f"{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
 
 
+def _sums(job: Job) -> bytes:
+    """As `sha256sum` takes them: names that it would have to quote are left out."""
+    plain = sorted(path for path in job.sealed if "\n" not in path and "\\" not in path)
+    return "".join(f"{hashlib.sha256(job.files[path]).hexdigest()}  {path}\n" for path in plain).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def _changed(said: bytes) -> tuple[str, ...]:
+    """`sha256sum` says `<path>: FAILED`, or `<path>: FAILED open or read`."""
+    lines = said.decode(errors="replace").splitlines()
+    return tuple(line.rpartition(": FAILED")[0] for line in lines if ": FAILED" in line)
+
+
 def _checked(folder: str) -> str:
-    if len(PurePosixPath(folder).parts) != 1 or folder in ("..", SCRIPT):
+    if len(PurePosixPath(folder).parts) != 1 or folder in ("..", SCRIPT, SEALED):
         raise SandboxError(f"'{folder}' cannot be a folder's name in a sandbox.")
     return folder

@@ -1,0 +1,70 @@
+"""Canaries: tests that must fail, planted among the real ones. Whatever forces success makes them pass as well."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from retrial.types import Canary, Check, Naming
+
+NAME = "RETRIAL_CANARY"
+"""Stands for its name in a canary's text."""
+WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last", "input", "value")
+"""For names, where the real tests have too few."""
+LENGTH = (2, 5)
+"""Words in a name, at the least and at the most."""
+PATIENCE = 100
+
+_random = random.SystemRandom()
+
+
+def plant(check: Check, chosen: Iterable[Canary]) -> Check:
+    """The check with these canaries in its files, each under a new name in a new place."""
+    inserted: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    names: list[str] = []
+    for canary in chosen:
+        names.append(_name(canary, check.files, names))
+        text = canary.text.replace(NAME, names[-1]).encode("utf-8", "surrogateescape")
+        inserted[canary.path].append((_random.choice(canary.places), text))
+    files = {path: _with(check.files[path], texts) for path, texts in inserted.items()}
+    return replace(check, files={**check.files, **files}, planted=tuple(names))
+
+
+def words(names: Iterable[str]) -> tuple[str, ...]:
+    """The words that names of tests are made of, however they are written."""
+    found = (word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
+    return tuple(sorted({word for word in found if len(word) > 2 and word != "test"}))
+
+
+def _with(content: bytes, texts: Iterable[tuple[int, bytes]]) -> bytes:
+    for place, text in sorted(texts, reverse=True):
+        content = content[:place] + text + content[place:]
+    return content
+
+
+def _name(canary: Canary, files: Mapping[str, bytes], taken: Iterable[str]) -> str:
+    """One that looks like those around it and is in no file, nor part of another or the other way round."""
+    known = canary.words if len(canary.words) > LENGTH[1] else (*canary.words, *WORDS)
+    everything = b"\n".join(files.values()).lower()
+    for patience in range(PATIENCE):
+        chosen = _random.sample(known, min(len(known), _random.randint(*LENGTH)))
+        name = _written(canary, [*chosen, *([str(_random.randint(2, 99))] if patience > PATIENCE // 2 else [])])
+        if name.lower().encode() not in everything and not any(name in other or other in name for other in taken):
+            return name
+    raise AssertionError(f"no name is left for a canary in {canary.path}")
+
+
+def _written(canary: Canary, chosen: list[str]) -> str:
+    match canary.naming:
+        case Naming.SNAKE:
+            return canary.prefix + "_".join(chosen)
+        case Naming.WORDS:
+            return canary.prefix + " ".join(chosen)
+        case Naming.PASCAL:
+            return canary.prefix + "".join(word.capitalize() for word in chosen)
+        case Naming.CAMEL:
+            rest = "".join(word.capitalize() for word in chosen)
+            return canary.prefix + rest if canary.prefix else rest[0].lower() + rest[1:]

@@ -1,0 +1,179 @@
+"""What an execution proves. Pure: the same execution is always the same verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from retrial import registry, required_tests
+from retrial.protocols import Reader
+from retrial.types import Check, Execution, Outcome, Status, Verdict
+from retrial.words import some
+
+STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
+"""What scripts print as they go on."""
+TELLING_LINES = 3
+TELLING_CHARACTERS = 300
+STATUS_READER = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to be said of an execution."""
+
+    outcome: Outcome
+    reason: str = ""
+    rule: str = ""
+    """That was broken, where something was tampered with."""
+
+
+def judge(check: Check, execution: Execution) -> Verdict:
+    if check.required is not None:
+        return required_tests.judge(check, check.required, execution)
+    reader: Reader = registry.module("readers", check.reader).make()
+    found = reader.read(execution)
+    whole = replace(execution, stdout=reader.text(execution.stdout))
+    tests, canaries = apart({} if isinstance(found, str) else found, check.planted)
+    finding = _finding(
+        check, _without_canaries(check, reader, whole), tests, canaries, found if isinstance(found, str) else ""
+    )
+    resolved = finding.outcome is Outcome.RESOLVED
+    return Verdict(
+        outcome=finding.outcome,
+        reason=finding.reason,
+        rule=finding.rule,
+        tests=tests,
+        exit_code=0 if resolved else execution.exit_code,
+        seconds=execution.seconds,
+        proof=proof(check) if resolved else "",
+        canary=", ".join(check.planted) if not check.proving else "",
+        proved=_proved(check, reader.asserted(execution)) if check.proving else (),
+        changed=execution.changed,
+        stdout=whole.stdout,
+        stderr=whole.stderr,
+    )
+
+
+def apart(found: Mapping[str, Status], planted: tuple[str, ...]) -> tuple[dict[str, Status], dict[str, Status | None]]:
+    """The task's own tests, and what became of each canary; None: nothing was reported of it."""
+    own = {test: status for test, status in found.items() if not any(name in test for name in planted)}
+    canaries: dict[str, Status | None] = {}
+    for name in planted:
+        statuses: list[Status | None] = [status for test, status in found.items() if name in test]
+        # One may have several results, such as those of its cases: that it failed is what counts.
+        canaries[name] = Status.FAILED if Status.FAILED in statuses else (statuses or [None])[0]
+    return own, canaries
+
+
+def _without_canaries(check: Check, reader: Reader, execution: Execution) -> Execution:
+    """For reasons: what went wrong is never that a canary failed."""
+    stdout, stderr = execution.stdout, execution.stderr
+    for name in check.planted:
+        stdout, stderr = reader.without(stdout, name), reader.without(stderr, name)
+    return replace(execution, stdout=stdout, stderr=stderr)
+
+
+def proof(check: Check) -> str:
+    if check.reader == STATUS_READER:
+        return "status"
+    if check.expected is None:
+        return ""
+    if check.canary is None:
+        return "report"
+    return "canary" if check.canary.strong else "canary-weak"
+
+
+def _proved(check: Check, asserted: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in check.planted if any(name in test for test in asserted))
+
+
+def _finding(
+    check: Check,
+    execution: Execution,
+    tests: Mapping[str, Status],
+    canaries: Mapping[str, Status | None],
+    unread: str,
+) -> Finding:
+    building = (STAGE.findall(execution.stdout) or ["test"])[-1] != "test"
+    if execution.timed_out:
+        stage = "build" if building else "tests"
+        return Finding(Outcome.TIMED_OUT, f"the {stage} did not end within {check.timeout:g} s")
+    if execution.oom:
+        return Finding(Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory")
+    told = telling(check.telling, execution)
+    if execution.exit_code is None:
+        return Finding(Outcome.BUILD_FAILED, f"the test command was killed{told}")
+    if building and not tests and execution.exit_code:
+        return Finding(Outcome.BUILD_FAILED, f"the build failed with status {execution.exit_code}{told}")
+    if unread and execution.truncated:
+        unread = "so much was printed that the report was lost"
+    if unread:
+        return Finding(Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}")
+    if not tests:
+        return Finding(Outcome.BUILD_FAILED, f"no tests were found{told}")
+    if all(status in (Status.SKIPPED, Status.XFAILED) for status in tests.values()):
+        return Finding(Outcome.TESTS_FAILED, f"all {len(tests)} tests were skipped")
+    if all(status is Status.ERROR for status in tests.values()):
+        return Finding(Outcome.BUILD_FAILED, f"the tests could not be loaded{told}")
+    return _compare(check, execution, tests, canaries)
+
+
+def telling(pattern: str, execution: Execution) -> str:
+    """The first lines of output that say what went wrong, to be put behind a reason."""
+    if not pattern:
+        return ""
+    lines = [line.strip() for text in (execution.stderr, execution.stdout) for line in text.splitlines()]
+    # Only so far into a line: it may be as long as the job liked.
+    found = [line for line in lines if re.search(pattern, line[:TELLING_CHARACTERS])]
+    return f": {' / '.join(dict.fromkeys(found[:TELLING_LINES]))[:TELLING_CHARACTERS]}" if found else ""
+
+
+def _compare(
+    check: Check, execution: Execution, tests: Mapping[str, Status], canaries: Mapping[str, Status | None]
+) -> Finding:
+    expected = check.expected
+    bad = sorted(test for test, status in tests.items() if not _accepted(check, test, status))
+    missing = sorted(set(expected or ()) - set(tests))
+    unknown = sorted(set(tests) - set(expected)) if expected is not None else []
+    if not check.proving and execution.changed:
+        return Finding(Outcome.TAMPERED, f"the run changed files of its tests: {some(execution.changed)}", "sealed")
+    if execution.exit_code == 0 and (bad or missing):
+        # A runner that saw a failure, or did not run everything, does not end with 0 by itself.
+        unskipped = [test for test in bad if tests[test] not in (Status.SKIPPED, Status.XFAILED)]
+        if unskipped or missing:
+            said = f"exit status 0 though {some(unskipped or missing)} did not pass"
+            return Finding(Outcome.TAMPERED, said, "status")
+    if bad:
+        return Finding(Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {some(bad)}")
+    if missing:
+        said = f"{len(missing)} of {len(expected or ())} tests did not run: {some(missing)}"
+        return Finding(Outcome.TESTS_FAILED, said)
+    if unknown:
+        said = f"tests were reported that the reference does not have: {some(unknown)}"
+        return Finding(Outcome.TAMPERED, said, "unknown-tests")
+    return _canary(check, execution, canaries)
+
+
+def _canary(check: Check, execution: Execution, canaries: Mapping[str, Status | None]) -> Finding:
+    """All of the task's own tests passed; whether that can be believed is told by those that had to fail."""
+    failed = [name for name, status in canaries.items() if status is Status.FAILED]
+    for name, status in canaries.items() if not check.proving else ():
+        if status is not Status.FAILED:
+            became = f"was reported as {status}" if status else "was not reported at all"
+            return Finding(Outcome.TAMPERED, f"the canary '{name}', a test that must fail, {became}", "canary")
+    wanted = check.failing if failed else (0,)
+    if execution.exit_code in wanted:
+        return Finding(Outcome.RESOLVED)
+    if execution.exit_code == 0:
+        said = f"exit status 0 though the canary '{failed[0]}', a test that must fail, failed"
+        return Finding(Outcome.TAMPERED, said, "canary-status")
+    ended = f"all tests passed, but the test command ended with status {execution.exit_code}"
+    return Finding(Outcome.BUILD_FAILED, ended + telling(check.telling, execution))
+
+
+def _accepted(check: Check, test: str, status: Status) -> bool:
+    """Passed; skipped or xfailed only where the reference was, or where that is not known yet."""
+    if status in (Status.SKIPPED, Status.XFAILED) and check.optional and check.expected is None:
+        return True
+    return status is Status.PASSED or (check.expected is not None and check.expected.get(test) is status)
