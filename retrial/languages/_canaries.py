@@ -1,0 +1,87 @@
+"""Candidates for canaries: copies of real tests with one literal changed. Which of them fail, the reference says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+
+from retrial.canaries import NAME, words
+from retrial.languages._literals import changed
+from retrial.types import Canary, Naming
+
+MOST = 8
+"""Candidates for one task: all of them are in its reference's first run."""
+
+Span = tuple[int, int]
+"""First byte, and the one behind the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """A test as it stands in its file; it can be put before any other."""
+
+    whole: Span
+    """From the beginning of its first line (with decorators and attributes) to the end of its last."""
+    name: Span
+    """What is replaced by the canary's name."""
+    literals: tuple[Span, ...]
+    """The best first: of what is expected, then of what is put in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestFile:
+    path: str
+    source: bytes
+    tests: Sequence[Test]
+    naming: Naming
+    prefix: str = ""
+    """What names of tests begin with."""
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return tuple(test.whole[0] for test in self.tests)
+
+
+def candidates(file: TestFile, weak: str = "") -> tuple[Canary, ...]:
+    """The best literal of every test before the second best of any; last `weak`, a test that fails whatever happens."""
+    rounds = zip_longest(*(_copies(file, test) for test in file.tests))
+    strong = islice((canary for each in rounds for canary in each if canary is not None), MOST)
+    last = [_canary(file, weak, strong=False, of="a failure through the same assertion")] if weak and file.tests else []
+    return (*strong, *last)
+
+
+def _copies(file: TestFile, test: Test) -> Iterator[Canary]:
+    for start, end in test.literals:
+        literal = _text(file, (start, end))
+        other = changed(literal)
+        if other is not None:
+            text = _replaced(file, test, (start, end), other)
+            yield _canary(file, text, strong=True, of=f"{_text(file, test.name)}: {literal} is {other}")
+
+
+def _replaced(file: TestFile, test: Test, literal: Span, other: str) -> str:
+    changes = sorted([(test.name, NAME), (literal, other)])
+    parts, position = [], test.whole[0]
+    for (start, end), new in changes:
+        parts += [_text(file, (position, start)), new]
+        position = end
+    return "".join([*parts, _text(file, (position, test.whole[1])), "\n\n"])
+
+
+def _canary(file: TestFile, text: str, *, strong: bool, of: str) -> Canary:
+    names = words(_text(file, test.name) for test in file.tests)
+    return Canary(
+        path=file.path,
+        text=text,
+        places=file.places,
+        strong=strong,
+        naming=file.naming,
+        prefix=file.prefix,
+        words=names,
+        of=of,
+    )
+
+
+def _text(file: TestFile, span: Span) -> str:
+    return file.source[slice(*span)].decode("utf-8", "surrogateescape")
