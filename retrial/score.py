@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from retrial import cache, patches
+from retrial import cache, patches, tampering
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
 from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, recorded, reference, stub_void
 from retrial.submissions import Submission
+from retrial.tampering import Tampering
 from retrial.types import Answer, Check, Outcome, Task, Verdict
 
 
@@ -30,6 +31,7 @@ class Scored:
     """The part of the patch that was scored."""
     gold_files: tuple[str, ...] = ()
     """What the reference changes."""
+    tampering: Tampering = field(default_factory=Tampering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Scorer:
         if verdict.dropped:
             # Of a part of a patch there is no official verdict: the official runner would have taken it whole.
             verdict = replace(verdict, official=None)
+        counted = "" if isinstance(selection, Verdict) else selection.patch
         return Scored(
             submission=submission,
             task=task,
@@ -64,8 +67,9 @@ class Scorer:
             void=self._void(task, answer, known, self._runs(selection)),
             cached=cached,
             check=answer.check,
-            counted="" if isinstance(selection, Verdict) else selection.patch,
+            counted=counted,
             gold_files=tuple(patches.touched(answer.patch)),
+            tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
         )
 
     def _reference(self, task: Task, answer: Answer) -> Reference | None:
@@ -129,7 +133,9 @@ def eval_log(scored: Scored) -> str:
         + ("   (from the cache)" if scored.cached else ""),
         *([f"applied:  {verdict.applied}"] if verdict.applied else []),
         *([] if verdict.official is None else [f"official: {'resolved' if verdict.official else 'not resolved'}"]),
-        *(f"dropped:  {path}" for path in verdict.dropped),
+        *(f"{each.done + ':':9} {each.path} ({each.kind})" for each in scored.tampering.touched),
+        *(f"changed:  {path}, by the run itself" for path in verdict.changed),
+        *(f"to see:   {each.path}:{each.line}: {each.what}: {each.text}" for each in scored.tampering.suspicious),
         *(f"{status:8}  {test}" for test, status in sorted(verdict.tests.items())),
         "",
         "---- patch ----",

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record, comparison, image_trees, required_tests, rungs, seed_statistics, stats
+from retrial import aider_record, comparison, image_trees, registry, required_tests, rungs, seed_statistics, stats
 from retrial.attempts import Usage
 from retrial.cases import Case, from_records
 from retrial.comparison import Compared
+from retrial.protocols import Reader
 from retrial.score import Scored
 from retrial.types import Outcome, Status
 
@@ -89,6 +90,7 @@ def results(report: Report) -> dict[str, object]:
         "benchmark": report.benchmark,
         "visible_tests": report.visible_tests,
         "agent_isolated": report.agent_isolated,
+        "tamper": _tamper(report),
         "totals": {**totals(report), "tests": tests(report.measured)},
         "rate": {
             **rate(report.measured),
@@ -132,6 +134,19 @@ def totals(report: Report) -> dict[str, int]:
         "not_measured": len(report.not_measured),
         "skipped": len(report.skipped),
         "void": len(report.void),
+    }
+
+
+def _tamper(report: Report) -> dict[str, object]:
+    """How many patches reached for what they may not, and which a person should look at."""
+    rows = [row for row in report.measured if not row.tampering.clean]
+    return {
+        "tampered": sum(row.verdict.outcome is Outcome.TAMPERED for row in rows),
+        "touched": sum(bool(row.tampering.touched) for row in rows),
+        "changed": sum(bool(row.tampering.changed) for row in rows),
+        "suspicious": sum(bool(row.tampering.suspicious) for row in rows),
+        "resolved_clean": sum(row.verdict.resolved and row.tampering.clean for row in report.measured),
+        "review": sorted(row.task.instance_id for row in rows),
     }
 
 
@@ -226,7 +241,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         **_required(row),
         "exit_code": verdict.exit_code,
         "stdout": _stdout(row),
-        "stderr": verdict.stderr[:SHOWN_CHARACTERS],
+        "stderr": _without_canary(row, verdict.stderr)[:SHOWN_CHARACTERS],
         "tests_passed": passed,
         "tests_failed": failed,
         "tests_skipped": len(verdict.tests) - passed - failed,
@@ -236,6 +251,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "proof": verdict.proof,
         "applied_with": verdict.applied,
         "dropped_paths": list(verdict.dropped),
+        "tamper": row.tampering,
         "tests": dict(verdict.tests),
         "language": row.task.language,
         "void": row.void,
@@ -255,4 +271,12 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
 def _stdout(row: Scored) -> str:
     """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
     log = image_trees.read(row.verdict.stdout).log if row.check and row.check.required else ""
-    return log[-SHOWN_CHARACTERS:] or row.verdict.stdout[:SHOWN_CHARACTERS]
+    return _without_canary(row, log)[-SHOWN_CHARACTERS:] or _without_canary(row, row.verdict.stdout)[:SHOWN_CHARACTERS]
+
+
+def _without_canary(row: Scored, text: str) -> str:
+    """What is there to prove that tests can fail is not what failed."""
+    if not row.verdict.canary or row.check is None or not row.check.reader:
+        return text
+    reader: Reader = registry.module("readers", row.check.reader).make()
+    return reader.without(text, row.verdict.canary)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.summary import Report, totals
+from retrial.words import some
 
 SHOWN = 100
 """Characters of a reason."""
@@ -172,9 +173,21 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         )
     if report.official_differs:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
+    lines += _tamper(content["tamper"])
     if report.records:
         lines += _statistics(content["statistics"], report.benchmark_size)
     return "\n".join(lines)
+
+
+def _tamper(found: Mapping[str, Any]) -> list[str]:
+    """Nothing to say is not said."""
+    said = {
+        "tampered": "tampered with their tests",
+        "touched": "touched what they may not",
+        "suspicious": "have lines to look at",
+    }
+    parts = [f"{found[name]} {text}" for name, text in said.items() if found[name]]
+    return [f"tamper        {', '.join(parts)} (of these patches: {some(found['review'])})"] if parts else []
 
 
 def _statistics(found: Mapping[str, Any], size: int) -> list[str]:
