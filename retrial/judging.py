@@ -47,7 +47,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
         exit_code=0 if resolved else execution.exit_code,
         seconds=execution.seconds,
         proof=proof(check) if resolved else "",
-        canary=", ".join(check.planted) if not check.proving else "",
+        canary=", ".join(check.planted),
         proved=_proved(check, reader.asserted(execution)) if check.proving else (),
         changed=execution.changed,
         stdout=whole.stdout,

@@ -71,11 +71,11 @@ def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
             break
         group = groups.pop(0)
         found = _run(task, patch, check, group, sandbox)
-        if found.verdict.resolved and found.canary and (found.canary.strong or not groups):
-            return found
-        if found.verdict.resolved and found.canary:
-            best = best or found
-        elif not found.verdict.resolved and len(group) > 1:
+        if found.verdict.resolved:
+            if found.canary and found.canary.strong:
+                return found
+            best = found if best is None or best.canary is None else best
+        elif len(group) > 1:
             half = len(group) // 2
             groups = [group[:half], group[half:], *groups]
     return best or Reference(verdict=run_check(task, patch, check, sandbox))

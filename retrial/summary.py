@@ -279,4 +279,6 @@ def _without_canary(row: Scored, text: str) -> str:
     if not row.verdict.canary or row.check is None or not row.check.reader:
         return text
     reader: Reader = registry.module("readers", row.check.reader).make()
-    return reader.without(text, row.verdict.canary)
+    for name in row.verdict.canary.split(", "):
+        text = reader.without(text, name)
+    return text

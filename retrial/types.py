@@ -285,7 +285,7 @@ class Verdict:
     rule: str = ""
     """Of a tampered one: the rule that caught it."""
     canary: str = ""
-    """The name of the test that had to fail."""
+    """The name of the test that had to fail; of the reference, those of all candidates, with commas."""
     proved: tuple[str, ...] = ()
     """Of the reference: names of the canaries that failed by an assertion."""
     changed: tuple[str, ...] = ()
