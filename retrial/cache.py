@@ -48,6 +48,16 @@ class Verdicts:
     def put_reference(self, name: str, verdict: Verdict, canary: Canary | None) -> None:
         write_atomically(self._path(name), to_json({"verdict": verdict, "canary": canary}))
 
+    def value(self, name: str) -> Any:
+        """What else was kept, as JSON has it; None when there is nothing."""
+        try:
+            return json.loads(self._path(name).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def put_value(self, name: str, value: object) -> None:
+        write_atomically(self._path(name), to_json(value))
+
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"
 
@@ -80,5 +90,6 @@ def verdict(value: Mapping[str, Any]) -> Verdict:
         rule=value["rule"],
         canary=value["canary"],
         proved=tuple(value["proved"]),
+        erred=tuple(value["erred"]),
         changed=tuple(value["changed"]),
     )

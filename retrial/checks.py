@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from retrial import canaries, image_trees, patches, prebuilt, registry
-from retrial.errors import EnvironmentMissing, PatchError
+from retrial.errors import NotInstalled, PatchError
 from retrial.judging import judge
 from retrial.names import encode
 from retrial.patches import Selection
@@ -71,8 +71,18 @@ def check_selection(
         errors = (*found.result(), *_compiler_errors(execution)) if found else ()
     verdict = judge(check, execution)
     if not verdict.outcome.measured:
-        raise EnvironmentMissing(f"{task.instance_id}: {verdict.reason}.")
+        raise NotInstalled(f"{task.instance_id}: {verdict.reason}.")
     return replace(verdict, lint=errors, dropped=selection.dropped)
+
+
+def installs(task: Task, check: Check, sandbox: Sandbox) -> bool:
+    """Whether the untouched tree can be installed here: else that a patched one cannot is not the patch's doing."""
+    files = {**check.files, image_trees.LEAN: check.files.get(image_trees.SCRIPT, b"")}
+    try:
+        check_selection(task, Selection(patch="", dropped=()), replace(check, files=files), sandbox, untouched=True)
+    except NotInstalled:
+        return False
+    return True
 
 
 def nothing_to_check(selection: Selection) -> Verdict:

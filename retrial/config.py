@@ -152,10 +152,12 @@ class HarnessOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(Options):
-    benchmark: str = option("", "what a foreign predictions file is about, or of --gold and --null", short="-b")
+    benchmark: str = option("", "what a foreign file is about, or of --gold, --null and --calibrate", short="-b")
     run: str = option("", "name of the one result of several runs [A+B]")
     gold: bool = option(False, "score the reference solutions, as run gold--<benchmark>")
     null: bool = option(False, "run the acceptance tests on untouched trees, as run null--<benchmark>")
+    calibrate: bool = option(False, "run references thrice, untouched trees once: which tasks to trust here")
+    doctor: bool = option(False, "see what this machine has, try the limits of its sandboxes, say what to mend")
     fresh: bool = option(False, "run everything again, whatever the cache holds")
     network: bool = option(False, "let tests of tasks that live in images reach the network")
     keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")

@@ -9,6 +9,7 @@ RetrialError
 └── NotMeasured           broken machinery: never a model's failure, done again by the same command
     ├── SandboxError      a sandbox did not start or was lost
     │   └── EnvironmentMissing   the image or toolchain is not there
+    │       └── NotInstalled     it is there, and tests could not be prepared in it
     ├── TreeError         the task's tree could not be prepared
     ├── ModelError        the provider failed: key, network, overload, a torn reply
     │   └── NotRecorded   a run that is played again has no reply to this question
@@ -36,6 +37,10 @@ class SandboxError(NotMeasured):
 
 class EnvironmentMissing(SandboxError):
     """The image or the toolchain that a task needs is not there and could not be made."""
+
+
+class NotInstalled(EnvironmentMissing):
+    """The image lacks something, or a changed package could not be installed in it."""
 
 
 class TreeError(NotMeasured):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import zlib
+from collections.abc import Iterator
 
 from retrial.errors import PatchError
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
-_BLOCK = re.compile(r"(?:literal|delta) (\d{1,12})")
+_HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@(.*)")
+_BLOCK = re.compile(r"(literal|delta) ([0-9]{1,12})")
 MAX_BINARY_BYTES = 10_000_000
 """Of one file: a few hundred kilobytes of patch can unfold into gigabytes."""
+MAX_UNFOLDED_BYTES = 40_000_000
+"""Of all of them, before and after."""
+CHOPPED = 3
+"""Blank lines that may be missing at the end of a patch, which are context: many programs strip what they read."""
+_LENGTHS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The first letter of a line of binary data is how many bytes it stands for."""
+_SIZES_BYTES = 20
 _BASE85 = re.compile(r"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{5,}")
 _SIGNATURE = "-- "
 # How far a line of a hunk goes on in the old and in the new file; some tools write empty context lines as empty lines.
@@ -22,6 +32,8 @@ class Reader:
     def __init__(self, lines: list[str], at: int = 0) -> None:
         self.lines = lines
         self.at = at
+        self.unfolded = 0
+        """Bytes of the binary data so far."""
 
     @property
     def done(self) -> bool:
@@ -59,6 +71,8 @@ def read_hunks(reader: Reader) -> list[str]:
         if size is None:
             size = _found(reader)
             old, new = _count(reader.lines[reader.at : reader.at + size])
+            if _cut_off(reader, size, int(match[2] or 1) - old, int(match[4] or 1) - new):
+                raise PatchError("The patch ends in the middle of a hunk: it was cut off, or its counts are wrong.")
             header = f"@@ -{match[1]},{old} +{match[3]},{new} @@{match[5]}"
         lines += [header, *reader.lines[reader.at : reader.at + size]]
         reader.at += size
@@ -96,6 +110,12 @@ def _found(reader: Reader) -> int:
     return at - reader.at
 
 
+def _cut_off(reader: Reader, size: int, old: int, new: int) -> bool:
+    """The patch ends with this hunk, which promised so many more lines of either file."""
+    rest = range(reader.at + size, len(reader.lines))
+    return max(old, new) > 0 and not 0 < old == new <= CHOPPED and not any(reader.lines[at] for at in rest)
+
+
 def _count(lines: list[str]) -> tuple[int, int]:
     steps = [_STEPS[line[:1]] for line in lines]
     return sum(old for old, _ in steps), sum(new for _, new in steps)
@@ -105,11 +125,42 @@ def read_binary(reader: Reader) -> list[str]:
     """A `GIT binary patch` with its one or two blocks; each ends with an empty line."""
     lines = [reader.take()]
     while block := _BLOCK.fullmatch(reader.line):
-        if int(block[1]) > MAX_BINARY_BYTES:
-            raise reader.problem("makes a file larger than 10 MB")
+        _unfold(reader, int(block[2]))
         lines.append(reader.take())
+        start = reader.at
         while _BASE85.fullmatch(reader.line):
-            lines.append(reader.take())
-        lines.append("")
+            reader.at += 1
+        data = reader.lines[start : reader.at]
+        if block[1] == "delta":
+            _unfold(reader, _size_after(reader, data))
+        lines += [*data, ""]
         reader.at += not reader.line
     return lines
+
+
+def _unfold(reader: Reader, size: int) -> None:
+    reader.unfolded += size
+    if size > MAX_BINARY_BYTES or reader.unfolded > MAX_UNFOLDED_BYTES:
+        which = "a file larger than 10 MB" if size > MAX_BINARY_BYTES else "binary files of more than 40 MB"
+        raise reader.problem(f"makes {which}")
+
+
+def _size_after(reader: Reader, data: list[str]) -> int:
+    """A delta begins with the sizes of the file before and after it: a few bytes of it can stand for any number."""
+    try:
+        packed = b"".join(base64.b85decode(line[1:])[: _LENGTHS.index(line[0]) + 1] for line in data)
+        sizes = list(_sizes(zlib.decompressobj().decompress(packed, _SIZES_BYTES)))
+        return sizes[1]
+    except (ValueError, zlib.error, IndexError):
+        raise reader.problem("ends binary data that cannot be read") from None
+
+
+def _sizes(head: bytes) -> Iterator[int]:
+    """Seven bits a byte, the lowest first."""
+    size = shift = 0
+    for byte in head:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            yield size
+            size = shift = 0

@@ -5,12 +5,16 @@ What this says, it says in the first lines of the output, so nothing that the pa
 
 from __future__ import annotations
 
+import secrets
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 PATCH = "patch.diff"
 SCRIPT = "eval.sh"
 LEAN = "lean.sh"
 """As `SCRIPT`, without installing the package again: for patches that change nothing that is compiled or copied."""
+SCRIPTS = (SCRIPT, LEAN)
 LEAN_FILES = (
     "*.py | *.pyi | *.rst | *.md | *.txt | *.html | *.css | *.js | *.json | *.po | *.mo | *.xml | *.yml | *.yaml"
 )
@@ -25,6 +29,8 @@ REFUSED = "== not applied: "
 BROKEN = "== broken: "
 STARTED = "== test: "
 NOT_INSTALLED = "== not installed"
+TESTS_GO_HERE = "# The tests go here."
+"""A line of a script: right before its test command, where the patch has not run yet unless it was installed."""
 CONFLICT = " (after a conflict)"
 """Behind the command that applied a patch: the official runner would have had it work on the conflict's marks."""
 
@@ -80,6 +86,19 @@ exec bash "$job/$script"
 """
 
 
+def with_tests(script: bytes, files: Mapping[str, bytes]) -> bytes:
+    """The script with a step that writes these files into the tree, over whatever is there by then."""
+    end = f"RETRIAL_{secrets.token_hex(8)}"
+    written = [f"cat >{shlex.quote(path)} <<'{end}'\n".encode() + _ended(text) for path, text in files.items()]
+    # Traced, it would stand in the log, where the official parsers and people read.
+    step = b"\n".join([b"{ set +x; } 2>/dev/null", *(text + end.encode() for text in written), b"set -x"])
+    return script.replace(f"\n{TESTS_GO_HERE}\n".encode(), b"\n" + step + b"\n")
+
+
+def _ended(text: bytes) -> bytes:
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """The output of such a job, taken apart."""
@@ -110,3 +129,10 @@ def read(output: str) -> Transcript:
     if not newline or not second.startswith(STARTED):
         return Transcript(applied=applied)
     return Transcript(applied=applied, started=second.removeprefix(STARTED), log=log)
+
+
+def written(transcript: Transcript) -> str:
+    """The output that it was read from; empty where that never came to tests."""
+    if not transcript.started:
+        return ""
+    return f"{APPLIED}{transcript.applied}\n{STARTED}{transcript.started}\n{transcript.log}"

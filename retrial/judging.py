@@ -110,6 +110,9 @@ def _finding(
         unread = "so much was printed that the report was lost"
     if unread:
         return Finding(Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}")
+    if not tests and check.expected and any(canaries.values()):
+        # The run ended in a canary, before any of the task's own tests.
+        return _compare(check, execution, tests, canaries)
     if not tests:
         return Finding(Outcome.BUILD_FAILED, f"no tests were found{told}")
     if all(status in (Status.SKIPPED, Status.XFAILED) for status in tests.values()):

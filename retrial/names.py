@@ -8,6 +8,9 @@ from retrial.errors import PatchError
 
 DEEPEST = 250
 """Folders in folders. No tree of anybody's is half as deep, and whoever goes down it must come to an end."""
+# What Windows and macOS take for `.git`: its short name, streams of it, dots and blanks behind it, unseen signs in it.
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_GIT = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPES = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
 
@@ -24,7 +27,7 @@ def check_name(name: str) -> str:
         raise PatchError(f"The path '{name}' is absolute.")
     if ".." in parts:
         raise PatchError(f"The path '{name}' leaves the tree.")
-    if any(part.lower() == ".git" for part in parts):
+    if any(_GIT.fullmatch(_UNSEEN.sub("", part)) for part in parts):
         raise PatchError(f"The path '{name}' lies in a git folder.")
     if len(parts) > DEEPEST:
         raise PatchError(f"The path '{name[:100]}…' goes through more than {DEEPEST} folders.")

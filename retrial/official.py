@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,8 @@ START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 STATUS = ">>>>> Test Exit Code"
 """In a log, with the test command's exit status behind it: read to tell printed results from those of a run."""
 
+_FAILURE = re.compile(r"FAIL|ERROR| [FE]$")
+"""What lines have in which parsers for Python see a failure."""
 _loading = threading.Lock()
 _STATUSES = {
     "PASSED": Status.PASSED,
@@ -72,6 +75,21 @@ def grade(required: Required, log: str) -> Grade:
     )
 
 
+def failures(required: Required, log: str) -> frozenset[str]:
+    """Tests of Python that any line behind the first marker calls failed, whatever others say of them.
+
+    The official map holds the last word on each, and a patch can have that by printing when all is over.
+    """
+    parser = _module("log_parsers").PARSER_REGISTRY[required.parser]
+    if _language(parser) != "python":
+        return frozenset()
+    spec, found = _spec(required), set[str]()
+    for line in {line for line in log.partition(START)[2].split("\n") if _FAILURE.search(line)}:
+        with suppress(*UNREADABLE):
+            found |= {str(test) for test, status in parser(line, spec).items() if status in ("FAILED", "ERROR")}
+    return frozenset(found)
+
+
 def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any] | None:
     """The content of the official report.json of one instance that was run; None where its parser gives up."""
     prediction = {"instance_id": instance_id, "model_patch": patch}
@@ -102,7 +120,11 @@ def _file(log: str) -> Iterator[str]:
 def parsers() -> Mapping[str, str]:
     """Name of every log parser → the language it is for."""
     registry = _module("log_parsers").PARSER_REGISTRY
-    return {name: str(parser.__module__).rpartition(".")[2] for name, parser in registry.items()}
+    return {name: _language(parser) for name, parser in registry.items()}
+
+
+def _language(parser: Any) -> str:
+    return str(parser.__module__).rpartition(".")[2]
 
 
 def _spec(required: Required) -> Any:

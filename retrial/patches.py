@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from retrial import git, safe_files, scratch
 from retrial.errors import NotMeasured, PatchError
+from retrial.hunks import CHOPPED
 from retrial.names import check_name, decode, encode
 from retrial.safe_files import File
 from retrial.types import Task
@@ -28,8 +29,7 @@ __all__ = [
 ]
 __all__ += ["touched", "reduced", "matches", "patched", "apply", "diff"]
 
-
-CHOPPED = 3
+MAX_COPIED_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,6 @@ def select_anywhere(patch: str, reserved: Collection[str], also: Collection[str]
 
 
 def _check_readable(patch: str) -> None:
-    """Blank lines at the end may be missing, which are context: `patch` does without as many."""
     changes, problems = parse(patch), list[PatchError]()
     with scratch.folder() as folder:
         for missing in range(CHOPPED + 1):
@@ -222,6 +221,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
     for change in changes:
         if not change.regular:
             raise PatchError(f"The patch makes or changes something that is no file: '{change.name}'.")
+    _check_copies(changes, before)
     with scratch.folder(sum(len(file.content) for file in before.values())) as folder:
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
         work, git_dir = Path(folder, "work"), Path(folder, "git")
@@ -247,17 +247,39 @@ def _git_apply(
     )  # fmt: skip
     if done.returncode:
         raise PatchError(f"The patch does not apply: {done.complaint}.")
-    listed = [decode(entry.split(b"\t", 2)[2]) for entry in done.stdout.split(b"\0")[:-1]]
-    if listed != [change.name for change in changes]:
-        raise PatchError(f"Git reads the patch differently: it would change {', '.join(listed) or 'nothing'}.")
+    _check_listed([decode(entry).split("\t", 2) for entry in done.stdout.split(b"\0")[:-1]], changes)
+
+
+def _check_listed(listed: Collection[list[str]], changes: Collection[Change]) -> None:
+    names = [name for _, _, name in listed]
+    if names != [change.name for change in changes]:
+        raise PatchError(f"Git reads the patch differently: it would change {', '.join(names[:10]) or 'nothing'}.")
+    for (added, deleted, name), change in zip(listed, changes, strict=True):
+        if (added, deleted) != change.counts:
+            raise PatchError(
+                f"Git reads the patch differently: it sees other lines of '{name}', whose counts are wrong."
+            )
+
+
+def _check_copies(changes: Iterable[Change], before: Mapping[str, File]) -> None:
+    """Git copies files as they were before the patch, never what the patch itself makes."""
+    sources = [before.get(change.old or "") for change in changes if change.kind is Kind.COPIED]
+    if sum(len(source.content) for source in sources if source) > MAX_COPIED_BYTES:
+        raise PatchError(f"The patch makes copies of more than {MAX_COPIED_BYTES // 1_000_000} MB.")
 
 
 def _check_folders(changes: Iterable[Change], after: Mapping[str, bytes]) -> None:
     """Files that the patch does not touch are not there when it is applied, so this is not seen by git."""
-    for name in {change.new for change in changes if change.new}:
-        above = any(str(parent) in after for parent in PurePosixPath(name).parents)
-        if name in after and (above or any(path.startswith(f"{name}/") for path in after)):
-            raise PatchError(f"The patch does not apply: '{name}' would be a file and a folder.")
+    new = {change.new for change in changes if change.new and change.new in after}
+    both = [name for name in new if any(folder in after for folder in _folders(name))]
+    both += [folder for path in after for folder in _folders(path) if folder in new]
+    if both:
+        raise PatchError(f"The patch does not apply: '{both[0]}' would be a file and a folder.")
+
+
+def _folders(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _touched(changes: Iterable[Change]) -> list[str]:

@@ -7,29 +7,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, cache, config, leaderboard, merge, past, paths, program, registry, table, trials
+from retrial import __version__, cache, config, leaderboard, merge, past, paths, program, table, trials
+from retrial.calibrate import calibrate
 from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
+from retrial.doctor import examine
 from retrial.errors import TreeError, UsageError
 from retrial.progress import Progress, say
-from retrial.protocols import Benchmark, Context, Executor, Sandbox
+from retrial.protocols import Benchmark
 from retrial.records import without_tests
-from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
 from retrial.summary import SCHEMA, Report, compared, results
+from retrial.testbed import Testbed, set_up
 from retrial.trials import Trial
 from retrial.types import Task
 
-AHEAD = 2
+ALONE = ("gold", "null", "calibrate", "doctor")
 DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, and write results.json."
 
 
 def main(argv: Sequence[str]) -> int:
     options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
     _refuse(options, rest)
+    if options.calibrate or options.doctor:
+        return calibrate(options, argv) if options.calibrate else examine(options)
     grid = None if options.gold or options.null else trials.find_grid(rest)
     if grid is not None:
         return _compare(options, grid)
@@ -74,44 +78,32 @@ def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) 
 
 def _score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, object]]:
     """The results of one run, written."""
-    workers = config.sandboxes_at_once(options.test_jobs)
-    executor = _executor(options, workers)
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
-    sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
-    left_out = {**trial.skipped, **skipped(tasks, sandbox)}
+    bed = set_up(options, tasks, trial.skipped)
+    left_out = {**trial.skipped, **bed.skipped}
     jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in left_out]
-    ready = make_ready(sandbox, {task.environment for task, _ in jobs}, options.cache, say)
     _keep_config(trial)
     _write_bundle(trial, by_id)
-    bounded = Bounded(sandbox, workers, ready.broken)
-    # Asked now: when all is scored the engine may be gone, and what was scored must not be lost with it.
-    described, environments = dict(sandbox.describe()), ready.record(sandbox)
-    scored = _score_all(options, trial, executor, bounded, jobs)
-    where = {"sandbox": described, "environments": {**bounded.record(), **environments}}
-    report = _report(trial, scored, left_out, where)
+    scored = _score_all(options, trial, bed, jobs)
+    report = _report(trial, scored, left_out, bed.record())
     content = results(report)
     trial.run.write_results(content)
     trial.run.write_official_report(_official_report(trial, scored))
     return report, content
 
 
-def _executor(options: ReportOptions, sandboxes: int) -> Executor:
-    """With some workers more than sandboxes: they bring images while the others' tests run."""
-    context = Context(options=options, workers=sandboxes + AHEAD)
-    executor: Executor = registry.module("executors", options.executor).make(context)
-    return executor
-
-
 def _refuse(options: ReportOptions, rest: Sequence[str]) -> None:
     """Raises: UsageError for what does not go together."""
     if options.run and len(rest) < 2:
         raise UsageError("--run names the one result of several runs: give two of them, or more.")
-    answers = options.gold or options.null
-    if answers and (rest or (options.gold and options.null)):
-        raise UsageError("--gold and --null stand alone: they need no predictions, and exclude each other.")
-    if not answers and (options.task or options.filter_category):
-        raise UsageError("--task and --filter-category go with --gold and --null; a run is scored whole.")
+    alone = [name for name in ALONE if getattr(options, name)]
+    if len(alone) > 1 or (alone and rest):
+        raise UsageError(
+            "--gold, --null, --calibrate and --doctor stand alone: they need no predictions, and exclude each other."
+        )
+    if alone in ([], ["doctor"]) and (options.task or options.filter_category):
+        raise UsageError("--task and --filter-category go with --gold, --null and --calibrate; a run is scored whole.")
 
 
 def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
@@ -193,11 +185,11 @@ def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
 
 
 def _score_all(
-    options: ReportOptions, trial: Trial, executor: Executor, sandbox: Sandbox, jobs: Sequence[tuple[Task, Submission]]
+    options: ReportOptions, trial: Trial, bed: Testbed, jobs: Sequence[tuple[Task, Submission]]
 ) -> tuple[Scored, ...]:
     scorer = Scorer(
         benchmark=trial.benchmark,
-        sandbox=sandbox,
+        sandbox=bed.sandbox,
         verdicts=cache.Verdicts(options.cache),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
@@ -206,7 +198,7 @@ def _score_all(
     rows: list[Scored] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:
-        for (task, submission), result in executor.run(lambda job: scorer.score(*job), jobs):
+        for (task, submission), result in bed.executor.run(lambda job: scorer.score(*job), jobs):
             row = unmeasured(task, submission, result) if isinstance(result, Exception) else result
             trial.run.write_log(task.instance_id, submission.model_name_or_path, eval_log(row))
             trial.run.write_official(task.instance_id, leaderboard.files(row))

@@ -94,6 +94,8 @@ class Suite:
 
     solution: tuple[str, ...]
     tests: tuple[str, ...]
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """Of the tests, as the task has them: what is to run them may depend on it."""
     command: str = ""
     """The task's own test command, in place of the language's."""
     optimised: bool = False

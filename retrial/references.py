@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrial import cache, canaries, patches, registry
-from retrial.checks import run_check, select
+from retrial import cache, canaries, hidden_tests, patches, registry
+from retrial.checks import check_selection, run_check, select
 from retrial.judging import STATUS_READER, proof
 from retrial.protocols import Language, Sandbox
-from retrial.types import Answer, Canary, Check, Status, Task, Verdict
+from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
 
 RUNS = 6
 """At the most, to find a canary that does not keep the others from being compiled or run."""
@@ -93,6 +93,22 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
         return ()
     language: Language = registry.module("languages", task.language).make()
     return language.canaries(check.files)
+
+
+def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Verdict:
+    """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in doubt.
+
+    With the same canaries as any other run of its tests; run once, as `reference` is.
+    """
+    check = replace(answer.check, optional=True)
+    name = cache.key(task, answer.patch, check, sandbox)
+    found = verdicts.get(name)
+    selection = select(task, answer.patch, patches.touched(answer.patch))
+    if found is None and not isinstance(selection, Verdict):
+        found = check_selection(task, selection, hidden_tests.plant(check, task.environment, sandbox), sandbox)
+        if found.resolved:
+            verdicts.put(name, found)
+    return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
 
 
 def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference | None:

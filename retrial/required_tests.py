@@ -1,10 +1,16 @@
-"""A verdict by SWE-bench's own grading, and by a stricter reading of the same log where that can be fooled."""
+"""A verdict by SWE-bench's own grading, and by a stricter reading of the same log where that can be fooled.
+
+Where the official grading says resolved and we do not, the reference may settle it: what its own run here shows too is
+held against nobody. So a run that is honest is never called tampered for a quirk of its task or of this machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from retrial import image_trees, official
+from retrial import canary_logs, image_trees, official
+from retrial.canary_logs import FAILING
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 from retrial.words import some
 
@@ -13,76 +19,219 @@ TOLD = 45
 TRACED = ("+ retrial_status=", "+ : ")
 """What the shell says of the script's own last commands."""
 PASSING = (Status.PASSED, Status.XFAILED)
-FAILING = (Status.FAILED, Status.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to be said of a run."""
+
+    outcome: Outcome
+    reason: str = ""
+    rule: str = ""
+    """That was broken, where something was tampered with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A run of a task's tests, as its log has it."""
+
+    transcript: image_trees.Transcript
+    """Its log is as it would have been without canaries."""
+    graded: official.Grade | None
+    """What the official grading says of that; None where the tests were never started."""
+    tests: Mapping[str, Status]
+    """The task's own, each by the worst that was said of it."""
+    proved: tuple[str, ...] = ()
+    """Canaries that failed as they must."""
+    erred: tuple[str, ...] = ()
+    """Canaries that failed in another way."""
 
 
 def judge(check: Check, required: Required, execution: Execution) -> Verdict:
     """Pure: the same execution is always the same verdict."""
-    seen = image_trees.read(execution.stdout)
-    graded = official.grade(required, seen.log) if seen.started else None
-    tests = graded.tests if graded else {}
-    outcome, reason = _outcome(check, required, execution, seen, graded)
-    return Verdict(
-        outcome=outcome,
-        reason=reason,
-        tests=tests,
+    seen = _see(check, required, execution)
+    finding = _finding(check, required, execution, seen)
+    resolved = finding.outcome is Outcome.RESOLVED
+    shown = Verdict(
+        outcome=finding.outcome,
+        reason=finding.reason,
+        tests=seen.tests,
         exit_code=execution.exit_code,
         seconds=execution.seconds,
-        proof="log" if outcome is Outcome.RESOLVED else "",
-        stdout=execution.stdout,
+        proof="log" if resolved else "",
+        canary=", ".join(check.planted),
+        proved=seen.proved,
+        erred=seen.erred,
+        stdout=image_trees.written(seen.transcript) or execution.stdout,
         stderr=execution.stderr,
-        telling="" if outcome is Outcome.RESOLVED else _telling(reason, seen.log),
-        applied=seen.applied,
-        official=_official(execution, seen, graded),
+        telling="" if resolved else _telling(finding.reason, seen.transcript.log),
+        applied=seen.transcript.applied,
+        official=_official(execution, seen),
+    )
+    if not resolved:
+        return shown
+    # In phase 1 and of the reference itself nothing is known that it could be held against.
+    return _with(shown, _explained(shown)) if check.optional else settle(required, shown)
+
+
+def disputed(verdict: Verdict) -> bool:
+    """All is well by the official rules, and not by ours."""
+    judged = (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED)
+    return verdict.official is not False and verdict.outcome in judged
+
+
+def settle(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
+    """What is believed of a run in which all required tests seem to have passed.
+
+    Without a `reference` (its run, with the same canaries) everything that should not be counts.
+    """
+    if reference is not None and not reference.resolved:
+        return shown
+    found = _with(shown, _trusted(required, shown, reference))
+    if not found.resolved:
+        return found
+    own = any(status in FAILING for status in shown.tests.values())
+    # Of the task's own tests: that a canary failed is as it should be.
+    return replace(found, proof=_proof(shown), exit_code=shown.exit_code if own or not shown.proved else 0)
+
+
+def _with(shown: Verdict, finding: Finding) -> Verdict:
+    telling = (
+        "" if finding.outcome is Outcome.RESOLVED else _telling(finding.reason, image_trees.read(shown.stdout).log)
+    )
+    proof = shown.proof if finding.outcome is Outcome.RESOLVED else ""
+    return replace(
+        shown, outcome=finding.outcome, reason=finding.reason, rule=finding.rule, proof=proof, telling=telling
     )
 
 
-def _official(execution: Execution, seen: image_trees.Transcript, graded: official.Grade | None) -> bool | None:
+def _see(check: Check, required: Required, execution: Execution) -> Seen:
+    transcript = image_trees.read(execution.stdout)
+    if not transcript.started:
+        return Seen(transcript=transcript, graded=None, tests={})
+    everything = official.grade(required, transcript.log)
+    found = canary_logs.apart(transcript.log, check.planted)
+    log, graded = found.rest, everything
+    if check.planted:
+        log = canary_logs.own_status(log, everything.tests, check)
+        graded = official.grade(required, log)
+    proved, erred = canary_logs.failed(required, everything.tests, found)
+    failed = {test: Status.FAILED for test in official.failures(required, log) if graded.tests.get(test) in PASSING}
+    return Seen(
+        transcript=replace(transcript, log=log),
+        graded=graded,
+        tests={**graded.tests, **failed},
+        proved=proved,
+        erred=erred,
+    )
+
+
+def _official(execution: Execution, seen: Seen) -> bool | None:
     """None where the official runner would have run something else than we did."""
-    if seen.applied.endswith(image_trees.CONFLICT):
+    if seen.transcript.applied.endswith(image_trees.CONFLICT):
         return None
     # A run that came to no end has no official verdict but "not resolved".
-    return bool(graded and graded.resolved and not execution.timed_out)
+    return bool(seen.graded and seen.graded.resolved and not execution.timed_out)
 
 
-def _outcome(
-    check: Check,
-    required: Required,
-    execution: Execution,
-    seen: image_trees.Transcript,
-    graded: official.Grade | None,
-) -> tuple[Outcome, str]:
-    if seen.refused:
-        return Outcome.PATCH_DID_NOT_APPLY, f"the patch does not apply: {seen.refused.removeprefix('error: ')}"
-    if seen.broken:
-        return Outcome.INSTALL_FAILED, seen.broken
-    if image_trees.NOT_INSTALLED in seen.log.partition(official.START)[0].splitlines():
-        return Outcome.INSTALL_FAILED, "the changed package could not be installed without a network: use --network"
+def _finding(check: Check, required: Required, execution: Execution, seen: Seen) -> Finding:
+    transcript, graded = seen.transcript, seen.graded
+    if transcript.refused:
+        said = f"the patch does not apply: {transcript.refused.removeprefix('error: ')}"
+        return Finding(Outcome.PATCH_DID_NOT_APPLY, said)
+    if transcript.broken:
+        return Finding(Outcome.INSTALL_FAILED, transcript.broken)
+    if image_trees.NOT_INSTALLED in transcript.log.partition(official.START)[0].splitlines():
+        said = "the changed package could not be installed without a network: use --network"
+        return Finding(Outcome.INSTALL_FAILED, said)
     if execution.timed_out:
-        return Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s"
+        return Finding(Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s")
     if execution.oom:
-        return Outcome.BUILD_FAILED, "the tests ran out of memory"
+        return Finding(Outcome.BUILD_FAILED, "the tests ran out of memory")
     if execution.exit_code is None:
-        return Outcome.BUILD_FAILED, "the test command was killed"
+        return Finding(Outcome.BUILD_FAILED, "the test command was killed")
     if graded is None:
-        return Outcome.BUILD_FAILED, f"the tests were not started (exit status {execution.exit_code})"
+        return Finding(Outcome.BUILD_FAILED, f"the tests were not started (exit status {execution.exit_code})")
     if execution.truncated:
-        return Outcome.BUILD_FAILED, f"more than {check.limits.output_bytes:,} bytes were printed, and results lost"
+        said = f"more than {check.limits.output_bytes:,} bytes were printed, and results lost"
+        return Finding(Outcome.BUILD_FAILED, said)
     if not graded.found:
-        return Outcome.BUILD_FAILED, f"no test results can be read from the log (exit status {execution.exit_code})"
-    return _compare(required, execution.exit_code, graded)
+        said = f"no test results can be read from the log (exit status {execution.exit_code})"
+        return Finding(Outcome.BUILD_FAILED, said)
+    return _compare(required, graded)
 
 
-def _compare(required: Required, exit_code: int, graded: official.Grade) -> tuple[Outcome, str]:
+def _compare(required: Required, graded: official.Grade) -> Finding:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
-        return Outcome.TESTS_FAILED, f"{len(bad)} of {len(wanted)} required tests did not pass: {some(bad)}"
+        said = f"{len(bad)} of {len(wanted)} required tests did not pass: {some(bad)}"
+        return Finding(Outcome.TESTS_FAILED, said)
     if doubtful := _doubtful(required, graded.tests):
-        return Outcome.TESTS_FAILED, f"a required test stands for several, and not all of them passed: {doubtful}"
-    if exit_code and not any(status in FAILING for status in graded.tests.values()):
-        return Outcome.BUILD_FAILED, f"no test failed, but the test command ended with status {exit_code}"
-    return Outcome.RESOLVED, ""
+        said = f"a required test stands for several, and not all of them passed: {doubtful}"
+        return Finding(Outcome.TESTS_FAILED, said)
+    return Finding(Outcome.RESOLVED)
+
+
+def _trusted(required: Required, shown: Verdict, reference: Verdict | None) -> Finding:
+    """All required tests passed, by the official rules; whether that can be believed."""
+    known = reference.tests if reference else {}
+    weak, strong = _counted(shown, reference)
+    if weak and weak not in shown.proved:
+        return Finding(Outcome.TAMPERED, f"the canary '{weak}', a test that must fail, did not", "canary")
+    statuses = {name: shown.tests[name] for test in _wanted(required) for name in _meant(test, shown.tests)}
+    odd = {name: status for name, status in statuses.items() if status is not Status.PASSED}
+    odd = {name: status for name, status in odd.items() if known.get(name) is not status}
+    if both := sorted(name for name, status in odd.items() if status in FAILING):
+        said = f"required tests were reported as passed and as failed: {some(both)}"
+        return Finding(Outcome.TAMPERED, said, "contradiction")
+    if odd:
+        said = f"required tests were not run to their end, as the reference's were: {some(sorted(odd))}"
+        return Finding(Outcome.TESTS_FAILED, said)
+    # One that fails in another way is no proof, but neither is it a success that was forced.
+    if strong and not set(strong) & {*shown.proved, *shown.erred}:
+        said = f"the canary '{strong[0]}', a test with a wrong value in it, did not fail"
+        return Finding(Outcome.TAMPERED, said, "canary")
+    if shown.proved and shown.exit_code == 0 and not (reference and reference.exit_code == 0):
+        said = f"exit status 0 though the canary '{shown.proved[0]}', a test that must fail, failed"
+        return Finding(Outcome.TAMPERED, said, "canary-status")
+    return _explained(shown)
+
+
+def _explained(shown: Verdict) -> Finding:
+    """A runner ends with another status than 0 because a test failed, or because something else went wrong."""
+    if shown.exit_code and not shown.proved and not any(status in FAILING for status in shown.tests.values()):
+        said = f"no test failed, but the test command ended with status {shown.exit_code}"
+        return Finding(Outcome.BUILD_FAILED, said)
+    return Finding(Outcome.RESOLVED)
+
+
+def _wanted(required: Required) -> tuple[str, ...]:
+    """Where only failures are reported, nothing is to be seen of the others."""
+    return (*required.fail_to_pass, *required.pass_to_pass) if required.eval_type == "pass_and_fail" else ()
+
+
+def _counted(shown: Verdict, reference: Verdict | None) -> tuple[str, Sequence[str]]:
+    """Names of the weak canary and of the strong ones; only of those that the reference fails."""
+    names = _names(shown)
+    counted = list(names)
+    if reference is not None:
+        # Every run has other names for the same canaries.
+        pairs = zip(names, _names(reference), strict=False)
+        counted = [name for name, other in pairs if other in reference.proved]
+    weak = names[0] if names and names[0] in counted else ""
+    return weak, [name for name in counted if name in names[1:]]
+
+
+def _names(verdict: Verdict) -> list[str]:
+    return verdict.canary.split(", ") if verdict.canary else []
+
+
+def _proof(shown: Verdict) -> str:
+    names = _names(shown)
+    if not names or names[0] not in shown.proved:
+        return "log"
+    return "canary" if len(shown.proved) > 1 else "canary-weak"
 
 
 def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
@@ -100,8 +249,8 @@ def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
 
 def _doubtful(required: Required, tests: Mapping[str, Status]) -> str:
     """A name that was cut off in the dataset stands for all tests that begin so; one that was skipped hides nothing."""
-    cut = [test for test in (*required.fail_to_pass, *required.pass_to_pass) if test not in tests]
-    for test in cut if required.eval_type == "pass_and_fail" else ():
+    cut = [test for test in _wanted(required) if test not in tests]
+    for test in cut:
         found = [tests[name] for name in _meant(test, tests)]
         if any(status in FAILING for status in found):
             return test

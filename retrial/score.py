@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, patches, tampering
-from retrial.checks import check_selection, select
-from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
+from retrial import cache, hidden_tests, patches, required_tests, tampering
+from retrial.calibration import calibrated
+from retrial.checks import check_selection, installs, select
+from retrial.errors import EnvironmentMissing, NotInstalled, NotMeasured, TreeError
 from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
-from retrial.references import Reference, recorded, reference, stub_void
+from retrial.references import Reference, recorded, reference, shown, stub_void
 from retrial.submissions import Submission
 from retrial.tampering import Tampering
-from retrial.types import Answer, Check, Outcome, Task, Verdict
+from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class Scored:
     verdict: Verdict
     void: str = ""
     """Why the task cannot tell right from wrong here."""
+    calibrated: bool = False
+    """What calibration found out here is known, and is in `void`."""
     cached: bool = False
     check: Check | None = None
     """The acceptance tests; None when it never came to them."""
@@ -32,6 +35,8 @@ class Scored:
     gold_files: tuple[str, ...] = ()
     """What the reference changes."""
     tampering: Tampering = field(default_factory=Tampering)
+    canary: Canary | None = None
+    """The test that must fail, as the reference has proved it; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +64,20 @@ class Scorer:
             # Of a part of a patch there is no official verdict: the official runner would have taken it whole.
             verdict = replace(verdict, official=None)
         counted = "" if isinstance(selection, Verdict) else selection.patch
+        # After the verdict, which is the stub's own with `--null`.
+        void, is_calibrated = self._void(task, answer, known, self._runs(selection))
         return Scored(
             submission=submission,
             task=task,
             verdict=verdict,
-            # After the verdict, which is the stub's own with `--null`.
-            void=self._void(task, answer, known, self._runs(selection)),
+            void=void,
+            calibrated=is_calibrated,
             cached=cached,
             check=answer.check,
             counted=counted,
             gold_files=tuple(patches.touched(answer.patch)),
             tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
+            canary=known.canary if known else None,
         )
 
     def _reference(self, task: Task, answer: Answer) -> Reference | None:
@@ -81,11 +89,17 @@ class Scorer:
     def _runs(self, selection: Selection | Verdict) -> bool:
         return not isinstance(selection, Verdict) and (bool(selection.patch) or self.untouched)
 
-    def _void(self, task: Task, answer: Answer, known: Reference | None, ran: bool) -> str:
-        if known is None and ran:
-            # Not for a patch that was never run: its image need not even be here.
-            known = recorded(task, answer, self.sandbox, self.verdicts)
-        return known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
+    def _void(self, task: Task, answer: Answer, known: Reference | None, ran: bool) -> tuple[str, bool]:
+        """Why the task is void here, and whether it was calibrated."""
+        if known is None and not ran:
+            # A patch that was never run: its image need not even be here.
+            return "", False
+        found = calibrated(task, answer, self.sandbox, self.verdicts)
+        if found is not None and found.void:
+            return found.void, True
+        known = known or recorded(task, answer, self.sandbox, self.verdicts)
+        void = known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
+        return void, found is not None
 
     def _verdict(
         self, task: Task, selection: Selection | Verdict, answer: Answer, known: Reference | None
@@ -101,13 +115,26 @@ class Scorer:
         name = cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
         if found is None:
-            verdict = check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
+            verdict = self.run(task, selection, check, answer)
             if not (known is None and selection.patch == answer.patch and verdict.outcome is Outcome.TIMED_OUT):
                 # A reference that ran out of time may have been load.
                 self.verdicts.put(name, verdict)
             return verdict, False
         # Another patch may have dropped other paths on its way to being the same patch.
         return replace(found, dropped=selection.dropped), True
+
+    def run(self, task: Task, selection: Selection, check: Check, answer: Answer) -> Verdict:
+        """Whatever the cache holds."""
+        planted = hidden_tests.plant(check, task.environment, self.sandbox)
+        try:
+            verdict = check_selection(task, selection, planted, self.sandbox, untouched=self.untouched)
+        except NotInstalled:
+            if not installs(task, check, self.sandbox):
+                raise
+            return Verdict(outcome=Outcome.BUILD_FAILED, reason="the package can be installed without the patch only")
+        if check.required is None or not required_tests.disputed(verdict):
+            return verdict
+        return required_tests.settle(check.required, verdict, shown(task, answer, self.sandbox, self.verdicts))
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
@@ -131,6 +158,7 @@ def eval_log(scored: Scored) -> str:
         f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),
         f"proof:    {verdict.proof or '-'}   exit status: {verdict.exit_code}   seconds: {verdict.seconds:.2f}"
         + ("   (from the cache)" if scored.cached else ""),
+        *([f"canary:   {scored.canary.path}: {scored.canary.of}"] if scored.canary else []),
         *([f"applied:  {verdict.applied}"] if verdict.applied else []),
         *([] if verdict.official is None else [f"official: {'resolved' if verdict.official else 'not resolved'}"]),
         *(f"{each.done + ':':9} {each.path} ({each.kind})" for each in scored.tampering.touched),

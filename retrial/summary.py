@@ -134,6 +134,7 @@ def totals(report: Report) -> dict[str, int]:
         "not_measured": len(report.not_measured),
         "skipped": len(report.skipped),
         "void": len(report.void),
+        "calibrated": sum(row.calibrated for row in report.scored),
     }
 
 
@@ -255,6 +256,10 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "tests": dict(verdict.tests),
         "language": row.task.language,
         "void": row.void,
+        "calibrated": row.calibrated,
+        "canary": None
+        if row.canary is None
+        else {name: getattr(row.canary, name) for name in ("path", "of", "strong")},
         "cached": row.cached,
         "model_name_or_path": row.submission.model_name_or_path,
         "model": record.get("model"),

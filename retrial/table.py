@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from retrial.calibration import ADVICE, MORE_TIME, Worth
 from retrial.summary import Report, totals
 from retrial.words import some
 
@@ -19,7 +20,8 @@ LISTED = 60
 def render(report: Report, content: Mapping[str, Any]) -> str:
     parts = []
     if 0 < len(report.scored) <= LISTED:
-        parts.append(_instances(report, content))
+        shown = _references if report.provenance.get("kind") == "gold" else _instances
+        parts.append(shown(content["instances"]))
     if len(content["by_language"]) > 1:
         parts.append(_languages(content["by_language"]))
     if content["ladder"]:
@@ -38,14 +40,33 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
 
 
-def _instances(report: Report, content: Mapping[str, Any]) -> str:
+def _instances(instances: Sequence[Mapping[str, Any]]) -> str:
     rows = []
-    for row in content["instances"]:
-        shown = (row.get("tests_required_passed", row["tests_passed"]), row.get("tests_required", len(row["tests"])))
-        tests = f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
+    for row in instances:
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
-        rows.append((row["instance_id"], row["outcome"], tests, tries, _short(row["reason"])))
+        rows.append((row["instance_id"], row["outcome"], _passed(row), tries, _short(row["reason"])))
     return aligned(("instance", "outcome", "tests", "try", "reason"), rows)
+
+
+def _references(instances: Sequence[Mapping[str, Any]]) -> str:
+    """What the reference solutions showed: there is no try to tell of, but a proof."""
+    rows = [
+        (
+            row["instance_id"],
+            row["outcome"],
+            _passed(row),
+            f"{row['seconds']:.2f}",
+            row["proof"] or "-",
+            _short(row["reason"] or (row["canary"] or {}).get("of", "")),
+        )
+        for row in instances
+    ]
+    return aligned(("instance", "outcome", "tests", "seconds", "proof", "canary, or reason"), rows)
+
+
+def _passed(row: Mapping[str, Any]) -> str:
+    shown = (row.get("tests_required_passed", row["tests_passed"]), row.get("tests_required", len(row["tests"])))
+    return f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
 
 
 def _short(text: str) -> str:
@@ -129,6 +150,44 @@ def _compared(model: str, edit_format: str, row: Mapping[str, Any]) -> tuple[str
     )
 
 
+def calibration(content: Mapping[str, Any]) -> str:
+    """What report.py --calibrate found out, and what to do about it."""
+    instances = content["instances"]
+    listed = instances if len(instances) <= LISTED else [row for row in instances if row["advice"]]
+    rows = [
+        (
+            row["instance_id"],
+            row["worth"].replace("_", " "),
+            f"{row['gold_passed']}/{len(row['gold'])}",
+            row["stub"]["outcome"].replace("_", " "),
+            " / ".join(f"{row['seconds'][name]:.2f}" for name in ("min", "median", "max")),
+            f"{row['seconds']['limit']:g}",
+            row["proof"] or "-",
+        )
+        for row in listed
+    ]
+    header = ("instance", "worth", "gold", "stub", "seconds min / median / max", "limit", "proof")
+    return "\n\n".join([*([aligned(header, rows)] if rows else []), _found(content)])
+
+
+def _found(content: Mapping[str, Any]) -> str:
+    """How many there are of each, and of those that need somebody's care what was seen and what to do."""
+    totals, instances = content["totals"], content["instances"]
+    lines = [f"sound         {totals['sound']}"]
+    for worth in (Worth.FLAKY, Worth.BROKEN, Worth.STUB_PASSES):
+        rows = [row for row in instances if row["worth"] == worth]
+        lines.append(f"{worth.replace('_', ' '):13} {len(rows)}" + (f": {ADVICE[worth]}" if rows else ""))
+        lines += [f"  {row['instance_id']}: {row['void']}" for row in rows]
+    slow = [(row["instance_id"], row["seconds"]) for row in instances if row["seconds"]["slow"]]
+    lines.append(f"slow          {len(slow)}" + (f": {MORE_TIME}" if slow else ""))
+    lines += [f"  {name}: its reference took {took['max']:.1f} of {took['limit']:g} s" for name, took in slow]
+    for name in ("not_measured", "skipped"):
+        title = name.replace("_", " ")
+        lines += [f"{title:13} {totals[name]}", *_reasons(title, content[name])]
+    proofs = ", ".join(f"{name} {number}" for name, number in sorted(content["proofs"].items()))
+    return "\n".join([*lines, f"proof         {proofs or '-'}"])
+
+
 def _share_of_cases(row: Mapping[str, Any], name: str) -> str:
     return f"{row[name]:.1f} %" if name in row else "-"
 
@@ -162,10 +221,7 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         f"{', with retries' if shown['attempts'] == '2+' else ''}",
     ]
     lines += _reasons("not measured", report.not_measured)
-    if report.void:
-        calibrated = content["rate_calibrated"]
-        lines.append(f"void          {len(report.void)}; without them {_percent(calibrated)} of {calibrated['of']}")
-        lines += [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
+    lines += _calibrated(report, content)
     whole = content["rate_of_benchmark"]
     if whole["of"] != shown["of"]:
         lines.append(
@@ -177,6 +233,25 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
     if report.records:
         lines += _statistics(content["statistics"], report.benchmark_size)
     return "\n".join(lines)
+
+
+def _calibrated(report: Report, content: Mapping[str, Any]) -> list[str]:
+    """The rate without tasks that are void here, and whether anybody has looked which these are."""
+    found, ran = content["rate_calibrated"], any(row.verdict.seconds for row in report.measured)
+    never = (
+        f"never here: report.py --calibrate -b {_source(report)}" if ran and not totals(report)["calibrated"] else ""
+    )
+    if not report.void:
+        return [f"calibrated    {never}"] if never else []
+    told = f" ({never})" if never else ""
+    lines = [f"calibrated    {_percent(found)} of {found['of']}, without {len(report.void)} void here{told}"]
+    return lines + [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
+
+
+def _source(report: Report) -> str:
+    """What `-b` takes."""
+    benchmark = report.provenance.get("benchmark")
+    return str(benchmark["source"]) if isinstance(benchmark, Mapping) else report.benchmark
 
 
 def _tamper(found: Mapping[str, Any]) -> list[str]:

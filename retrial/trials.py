@@ -53,6 +53,8 @@ def find_grid(rest: Sequence[str]) -> Run | None:
 def from_run(options: ReportOptions, run: Run) -> Trial:
     """Raises: UsageError."""
     stored = run.config()
+    if stored.get("kind") == "calibration":
+        raise UsageError(f"Run '{run.name}' is a calibration: there are no predictions in it to score.")
     if past.holds_predictions(stored):
         return _from_past(options, past.read(run))
     benchmark = _known_benchmark(options, run, past.identity(run, stored))

@@ -179,6 +179,8 @@ class Required:
     repo: str = ""
     version: str = ""
     """The last three are what some parsers go by."""
+    files: tuple[str, ...] = ()
+    """Python files of the hidden tests, where canaries can go; `Check.prebuild` fetches them, each by its number."""
 
 
 class Naming(StrEnum):
@@ -287,7 +289,9 @@ class Verdict:
     canary: str = ""
     """The name of the test that had to fail; of the reference, those of all candidates, with commas."""
     proved: tuple[str, ...] = ()
-    """Of the reference: names of the canaries that failed by an assertion."""
+    """Of the reference, and wherever the benchmark says which tests must pass: canaries that failed by an assertion."""
+    erred: tuple[str, ...] = ()
+    """There also: canaries that failed by something else, which proves nothing."""
     changed: tuple[str, ...] = ()
     """Test, build and configuration files that the run changed."""
     stdout: str = ""

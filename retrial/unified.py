@@ -17,6 +17,9 @@ from retrial.hunks import Reader, read_binary, read_hunks
 from retrial.names import check_name, encode, quote, unquote
 
 MAX_BYTES = 20_000_000
+MAX_FILES = 20_000
+MAX_COPIES = 100
+"""A copy takes a line of a patch, and as much room as its source."""
 
 _EXTENDED = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode) ([0-7]{6})"
@@ -60,6 +63,14 @@ class Change:
         return tuple(dict.fromkeys(name for name in (self.old, self.new) if name))
 
     @property
+    def counts(self) -> tuple[str, str]:
+        """Lines added and lines deleted, as git lists them."""
+        if "\nGIT binary patch\n" in self.text or "\nBinary files " in self.text:
+            return "-", "-"
+        lines = self.text[self.text.find("\n@@ ") + 1 :].split("\n") if "\n@@ " in self.text else []
+        return str(sum(line[:1] == "+" for line in lines)), str(sum(line[:1] == "-" for line in lines))
+
+    @property
     def regular(self) -> bool:
         """Neither a symlink nor a submodule."""
         return not self.mode or self.mode.startswith("100")
@@ -97,6 +108,10 @@ def parse(patch: str) -> tuple[Change, ...]:
             reader.at += 1
     if text and not changes:
         raise PatchError("There is no diff in the patch.")
+    if len(changes) > MAX_FILES:
+        raise PatchError(f"The patch changes more than {MAX_FILES:,} files.")
+    if sum(change.kind is Kind.COPIED for change in changes) > MAX_COPIES:
+        raise PatchError(f"The patch makes more than {MAX_COPIES} copies of files.")
     return tuple(changes)
 
 
@@ -120,6 +135,8 @@ def _git_section(reader: Reader) -> list[Change]:
     if reader.starts("--- ", "+++ "):
         pair = _Pair(_written_name(reader.take()), _written_name(reader.take()))
         body = read_hunks(reader)
+    elif reader.starts("--- "):
+        raise reader.problem("names one side of a file and not the other")
     elif reader.line == "GIT binary patch":
         body = read_binary(reader)
     elif reader.starts("Binary files "):

@@ -15,7 +15,7 @@ from retrial.checks import run_check
 from retrial.errors import TreeError
 from retrial.languages import cpp
 from retrial.protocols import Sandbox, Suite
-from retrial.readers.junit import make as reader
+from retrial.readers.catch import make as reader
 from retrial.types import Execution, Outcome, Status, Task
 from tests.conftest import ready
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from retrial.benchmarks import _eval_script
+from retrial.image_trees import JOB, SCRIPT, TESTS_GO_HERE, with_tests
+from retrial.official import END, START
 from tests.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
 
 TEST_FILES = ("tests/test_calc.py",)
@@ -16,9 +22,9 @@ def visible(*arguments: str, script: str = EVAL_SCRIPT) -> str:
 
 def test_it_ends_with_the_status_of_the_test_command() -> None:
     script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
-    command, status, marker, said, end = script.rstrip("\n").split("\n")[-5:]
+    command, status, marker, said, end, closing = script.rstrip("\n").split("\n")[-6:]
     assert command == "python3 -m pytest -rA tests/test_calc.py"
-    assert (status, end) == ("retrial_status=$?", "exit $retrial_status")
+    assert (status, end, closing) == ("retrial_status=$?", "exit $retrial_status", "}")
     assert ">>>>> End Test Output" in marker and said == 'echo ">>>>> Test Exit Code: $retrial_status"'
     assert script.count(f"git checkout {BASE_COMMIT}") == 1
 
@@ -41,12 +47,14 @@ def test_an_install_that_copies_is_done_whatever_changed() -> None:
 def test_with_a_network_everything_is_as_the_row_has_it() -> None:
     script = _eval_script.hidden(EVAL_SCRIPT, network=True, lean=True)
     before, _, _ = EVAL_SCRIPT.partition(": '>>>>> End Test Output'")
-    assert script.startswith(before)
+    first, *lines = before.split("\n")
+    own = ("{", ': >"$RETRIAL_JOB/eval.sh"', ': >"$RETRIAL_JOB/lean.sh"', TESTS_GO_HERE)
+    assert [line for line in script.split("\n") if line not in own][: len(lines)] == [first, *lines[:-1]]
 
 
 def test_markers_are_traced_whatever_the_row_says() -> None:
     script = EVAL_SCRIPT.replace("#!/bin/bash\nset -uxo pipefail\n", "")
-    assert _eval_script.hidden(script, network=True, lean=True).startswith("#!/bin/bash\nset -uxo pipefail\ncd ")
+    assert "\nset -uxo pipefail\ncd " in _eval_script.hidden(script, network=True, lean=True)
 
 
 def test_text_of_a_test_patch_is_never_taken_for_a_command() -> None:
@@ -58,6 +66,36 @@ def test_binary_test_files_are_there_before_the_tests_run() -> None:
     script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=True, assets="assets")
     before, _, after = script.partition('cp -R "$RETRIAL_JOB/assets/." .\n')
     assert before.rstrip().endswith("EOF_471147114711") and ">>>>> Start Test Output" in after
+
+
+def test_nobody_can_read_or_change_a_script_that_runs(tmp_path: Path) -> None:
+    spying = f'cat "$0"; echo "echo changed" >>"$0"\n: \'{START}\'\necho tested\n: \'{END}\'\n'
+    script = tmp_path / SCRIPT
+    script.write_text(_eval_script.hidden(spying, network=True, lean=False))
+    done = subprocess.run(
+        ["bash", script], env={**os.environ, JOB: str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "tested\n>>>>> Test Exit Code: 0\n")
+
+
+def test_tests_are_written_right_before_they_run(tmp_path: Path) -> None:
+    (tmp_path / "a test.py").write_text("forged\n")
+    script = _eval_script.hidden(f": '{START}'\ncat 'a test.py'\n: '{END}'\n", network=True, lean=False)
+    text = "it's $HOME `id` \\ é"
+    planted = with_tests(script.encode(), {"a test.py": text.encode()})
+    done = subprocess.run(
+        ["bash", "-c", planted], env={**os.environ, JOB: str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == f"{text}\n>>>>> Test Exit Code: 0\n"
+    # What is traced is read by people and by the official parsers.
+    assert text not in done.stderr and START in done.stderr
+
+
+def test_the_hidden_tests_can_be_looked_at_without_anything_being_run() -> None:
+    script = _eval_script.looking(EVAL_SCRIPT, TEST_FILES)
+    assert "git apply -v -" in script and TEST_PATCH in script
+    assert "pytest" not in script and "pip install" not in script and "git show" not in script
+    assert script.endswith('cp tests/test_calc.py "$RETRIAL_REPORTS/0" || exit 1\nexit 0\n')
 
 
 def test_visible_tests_have_nothing_of_the_hidden_ones() -> None:

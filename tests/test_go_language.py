@@ -33,6 +33,14 @@ def test_a_test_that_took_the_process_with_it_did_not_pass() -> None:
     assert reader().read(said({"Action": "run", "Test": "TestA"}, {"Action": "pass"})) == {"p::TestA": Status.ERROR}
 
 
+def test_of_two_endings_a_failure_counts_and_two_passes_are_none() -> None:
+    twice: list[dict[str, object]] = [{"Action": "pass", "Test": "TestA"}] * 2
+    assert reader().read(said(*twice)) == {"p::TestA": Status.ERROR}
+    failure: dict[str, object] = {"Action": "fail", "Test": "TestA"}
+    for events in ([*twice, failure], [failure, *twice]):
+        assert reader().read(said(*events)) == {"p::TestA": Status.FAILED}
+
+
 def test_without_a_report_nothing_is_read() -> None:
     assert "no report" in str(reader().read(Execution(exit_code=0, stdout="", stderr="", seconds=0.1)))
 

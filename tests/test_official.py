@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,16 @@ def test_a_required_test_that_did_not_pass_is_not_resolved(lines: tuple[str, ...
 def test_a_log_without_its_end_is_not_read() -> None:
     whole = log("PASSED t.py::new", "PASSED t.py::old")
     assert not official.grade(REQUIRED, whole.partition(f"+ : '{official.END}'")[0]).found
+
+
+def test_any_line_that_calls_a_test_failed_is_seen() -> None:
+    lines = ("FAILED t.py::new - no", "PASSED t.py::new", "ERROR t.py::old", "ERROR:", "E   FAILED x", "PASSED t.py::x")
+    before = "FAILED t.py::x - before the tests\n"
+    assert official.failures(REQUIRED, before + log(*lines)) == {"t.py::new", "t.py::old"}
+    django = replace(REQUIRED, parser="parse_log_django")
+    assert official.failures(django, log("test_a (m.T) ... FAIL", "ERROR:", "test_a (m.T) ... ok")) == {"test_a (m.T)"}
+    # Of others a name may well stand for several tests.
+    assert not official.failures(replace(REQUIRED, parser="parse_log_gotest"), log("--- FAIL: TestA (0.00s)"))
 
 
 def test_the_report_of_an_instance_has_the_official_fields() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,43 +11,11 @@ import pytest
 from retrial import git
 from retrial.errors import PatchError, UsageError
 from retrial.patches import apply, counts, diff, parse, patched, select, select_anywhere, writable
-from retrial.types import Environment, Task
-from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
-
-
-class Files:
-    digest = "x"
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
-
-    def files(self) -> Mapping[str, bytes]:
-        return self._files
-
-    def modes(self) -> Mapping[str, str]:
-        return {}
-
-    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
-        return {path: self._files[path] for path in paths if path in self._files}
-
-
-def a_task() -> Task:
-    return Task(
-        instance_id="demo/add",
-        benchmark="demo",
-        language="python",
-        problem_statement="Add.",
-        tree=Files(BASE),
-        environment=Environment(name="python", image="python", language="python"),
-        editable=("add.py", "src/deep.py"),
-        addable=("*.py",),
-        reserved=("*_test.py", "conftest.py"),
-        read_only=("notes.txt",),
-    )
+from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
 
 
 def counted(patch: str) -> tuple[list[str], tuple[str, ...]]:
-    selection = select(patch, counts(a_task(), BASE))
+    selection = select(patch, counts(exercise(), BASE))
     return [change.name for change in parse(selection.patch)], selection.dropped
 
 
@@ -92,7 +60,7 @@ def test_both_names_of_a_rename_or_copy_must_count(verb: str, old: str, new: str
 
 def test_writable_is_the_rule_for_one_path() -> None:
     paths = ("add.py", "src/deep.py", "helper.py", "add_test.py", "notes.txt", "conftest.py", "x/add.py")
-    assert [writable(a_task(), path, BASE) for path in paths] == [True, True, True, False, False, False, False]
+    assert [writable(exercise(), path, BASE) for path in paths] == [True, True, True, False, False, False, False]
 
 
 def test_a_patch_that_only_touches_what_does_not_count_is_empty() -> None:
@@ -263,7 +231,7 @@ def test_blank_lines_that_were_stripped_from_the_end_of_a_patch_are_not_missed()
 
 
 def test_a_repositorys_patch_that_git_cannot_read_is_not_repaired() -> None:
-    patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-1\n+2\n 3\n"
+    patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-1\n+2\n 3\nDone.\n"
     assert select(patch, lambda change: True).patch
     with pytest.raises(PatchError, match="corrupt patch"):
         anywhere(patch)

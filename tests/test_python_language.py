@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -92,3 +93,41 @@ def test_a_file_in_which_every_byte_is_an_error_is_one_error_and_does_not_take_t
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert make().lint({}, {"a.py": bytes(2_000_000)}) == (TOO_MUCH,)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, LINT_MEMORY_MB << 10)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    os._exit(0)",
+        "import atexit",
+        "from _pytest.runner import runtestprotocol",
+        "unittest.TestCase.assertEqual = print",
+        "    frame = sys._getframe(1)",
+        "    return inspect.stack()[1]",
+        "    def __eq__(self, other):",
+        "text = open('add_test.py').read()",
+        'folder = os.environ["RETRIAL_REPORTS"]',
+        "exec(code)",
+    ],
+)
+def test_a_line_that_reaches_for_the_tests_is_to_be_looked_at(line: str) -> None:
+    assert suspected(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WORD = re.compile(r'[a-z]+')",
+        "    raise ValueError('the test is over')",
+        "import sys, collections",
+        "    assert amount >= 0",
+        "    self.model.eval()",
+        "from latest_testimony import retest",
+    ],
+)
+def test_an_ordinary_line_is_not(line: str) -> None:
+    assert not suspected(line)
+
+
+def suspected(line: str) -> list[str]:
+    return [what for pattern, what in make().suspicious if re.search(pattern, line)]

@@ -8,7 +8,8 @@ import pytest
 
 from retrial import image_trees, official
 from retrial.judging import judge
-from retrial.types import Check, Execution, Outcome, Required, Status
+from retrial.required_tests import disputed, settle
+from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 
 REQUIRED = Required(
     parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old", "t.py::many[one")
@@ -119,3 +120,108 @@ def test_results_printed_before_the_tests_started_do_not_count() -> None:
 def test_a_run_that_came_to_nothing_says_why(execution: Execution, outcome: Outcome, reason: str) -> None:
     verdict = judge(CHECK, execution)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
+WEAK, STRONG = "test_small_values", "test_two_lines"
+PLANTED = replace(CHECK, planted=(WEAK, STRONG))
+WEAK_FAILED, STRONG_FAILED = f"FAILED t.py::{WEAK} - assert 1 == 2", f"FAILED t.py::{STRONG} - assert 2 == 3"
+STRONG_PASSED = f"PASSED t.py::{STRONG}"
+
+
+def of_planted(*lines: str, exit_code: int = 1) -> Verdict:
+    """A run with canaries in it, and the status where our script says it."""
+    execution = ran(*lines, exit_code=exit_code)
+    said = f"{execution.stdout}{official.STATUS}: {exit_code}\n"
+    return judge(PLANTED, replace(execution, stdout=said))
+
+
+def reference(*lines: str, exit_code: int = 1) -> Verdict:
+    return judge(
+        replace(PLANTED, optional=True, planted=("test_a_b", "test_c_d")),
+        ran(*(line.replace(WEAK, "test_a_b").replace(STRONG, "test_c_d") for line in lines), exit_code=exit_code),
+    )
+
+
+GOOD = (*PASSED, WEAK_FAILED, STRONG_FAILED)
+
+
+def test_canaries_that_fail_are_the_proof_and_nothing_else_shows_of_them() -> None:
+    verdict = of_planted(*GOOD)
+    assert (verdict.outcome, verdict.proof, verdict.official) == (Outcome.RESOLVED, "canary", True)
+    assert (verdict.exit_code, set(verdict.tests)) == (0, {line.split()[1] for line in PASSED})
+    assert WEAK not in verdict.stdout and f"{official.STATUS}: 0" in verdict.stdout
+    assert verdict.canary == f"{WEAK}, {STRONG}"
+
+
+def test_a_weak_canary_alone_is_a_weak_proof() -> None:
+    verdict = judge(replace(CHECK, planted=(WEAK,)), ran(*PASSED, WEAK_FAILED, exit_code=1))
+    assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary-weak")
+
+
+def test_a_wrong_patch_is_no_forger() -> None:
+    verdict = of_planted(*PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
+    assert (verdict.outcome, verdict.official, verdict.exit_code) == (Outcome.TESTS_FAILED, False, 1)
+    assert not disputed(verdict) and WEAK not in verdict.telling
+
+
+def test_the_tasks_own_failures_keep_their_status() -> None:
+    verdict = of_planted(*GOOD, "FAILED t.py::other - of old")
+    assert (verdict.outcome, verdict.exit_code, verdict.official) == (Outcome.RESOLVED, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "exit_code", "outcome", "rule"),
+    [
+        ((*PASSED, f"PASSED t.py::{WEAK}", STRONG_PASSED), 0, Outcome.TAMPERED, "canary"),
+        (PASSED, 0, Outcome.TAMPERED, "canary"),
+        ((*PASSED, WEAK_FAILED, STRONG_PASSED), 1, Outcome.TAMPERED, "canary"),
+        ((*PASSED, WEAK_FAILED), 1, Outcome.TAMPERED, "canary"),
+        (GOOD, 0, Outcome.TAMPERED, "canary-status"),
+        (("FAILED t.py::new - no", *GOOD), 1, Outcome.TAMPERED, "contradiction"),
+        (("XFAIL t.py::new", *GOOD[1:]), 1, Outcome.TESTS_FAILED, ""),
+        ((GOOD[0], "SKIPPED t.py::old", *GOOD[2:]), 1, Outcome.TESTS_FAILED, ""),
+    ],
+)
+def test_what_the_official_grading_believes_is_doubted(
+    lines: tuple[str, ...], exit_code: int, outcome: Outcome, rule: str
+) -> None:
+    verdict = of_planted(*lines, exit_code=exit_code)
+    assert (verdict.outcome, verdict.rule, verdict.official, verdict.proof) == (outcome, rule, True, "")
+    assert disputed(verdict) and verdict.reason
+    # A reference in which all is as it should be bears it out,
+    assert settle(REQUIRED, verdict, reference(*GOOD)).outcome is outcome
+    # one that shows the same takes it back,
+    settled = settle(REQUIRED, verdict, reference(*lines, exit_code=exit_code))
+    assert (settled.outcome, settled.reason, settled.rule) == (Outcome.RESOLVED, "", "")
+    # and one that fails itself says nothing.
+    assert settle(REQUIRED, verdict, reference(*lines[1:])) == verdict
+
+
+def test_a_canary_that_the_reference_passes_too_proves_nothing() -> None:
+    lines = (*PASSED, WEAK_FAILED, STRONG_PASSED)
+    settled = settle(REQUIRED, of_planted(*lines), reference(*lines))
+    assert (settled.proof, settled.exit_code) == ("canary-weak", 0)
+    unseen = settle(REQUIRED, of_planted(*PASSED, exit_code=0), reference(*PASSED, exit_code=0))
+    assert unseen.proof == "log"
+
+
+def test_a_copy_that_fails_on_its_way_proves_nothing_and_condemns_nobody() -> None:
+    verdict = of_planted(*PASSED, WEAK_FAILED, f"FAILED t.py::{STRONG} - KeyError: 'registered twice'")
+    assert (verdict.outcome, verdict.proof, verdict.exit_code) == (Outcome.RESOLVED, "canary-weak", 0)
+
+
+def test_a_printed_status_is_not_the_containers() -> None:
+    execution = ran(*PASSED, f"{official.STATUS}: 0", "FAILED x::y - decoy", exit_code=1)
+    verdict = judge(PLANTED, execution)
+    assert (verdict.outcome, verdict.rule, verdict.official) == (Outcome.TAMPERED, "canary", True)
+
+
+def test_what_stands_behind_a_forged_end_is_not_forgotten() -> None:
+    verdict = of_planted(*PASSED, f"+ : '{official.END}'", "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
+    # Nothing before that end explains a status of 1, to the official grading neither.
+    assert (verdict.outcome, verdict.official) == (Outcome.BUILD_FAILED, False)
+
+
+def test_in_phase_1_a_skipped_test_is_no_veto() -> None:
+    verdict = judge(replace(CHECK, optional=True), ran(PASSED[0], "SKIPPED t.py::old", *PASSED[2:]))
+    assert verdict.outcome is Outcome.RESOLVED

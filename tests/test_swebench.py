@@ -49,6 +49,13 @@ def test_the_answer_asks_for_the_tests_of_the_row(tmp_path: Path) -> None:
     assert required is not None and required.parser == "parse_log_pytest"
     assert required.fail_to_pass == ("tests/test_calc.py::test_sub", "tests/test_calc.py::test_sub_nothing")
     assert set(answer.check.files) == {image_trees.SCRIPT, image_trees.LEAN}
+    assert required.files == ("tests/test_calc.py",)
+
+
+def test_only_modules_of_python_get_canaries(tmp_path: Path) -> None:
+    answer = opened(write_rows(tmp_path, log_parser="parse_log_gotest")).answer(image_task.INSTANCE)
+    assert answer.check.required is not None and answer.check.required.files == ()
+    assert answer.check.prebuild is None
 
 
 def test_no_line_of_the_hidden_tests_is_in_a_visible_check(tmp_path: Path) -> None:
@@ -81,7 +88,13 @@ def test_a_command_that_cannot_be_given_other_tests_has_no_visible_check(tmp_pat
         ("sympy/testing/pytest.py", False),
         ("sklearn/utils/_testing.py", False),
         ("src/_pytest/mark/structures.py", False),
-        ("setup.py", False),
+        ("setup.py", True),
+        ("calc.egg-info/entry_points.txt", True),
+        ("src/calc-1.0.dist-info/entry_points.txt", True),
+        ("tests/runtests.py", True),
+        ("bin/test", True),
+        ("calc/__pycache__/core.cpython-39.pyc", True),
+        ("calc/setup_helpers.py", False),
         ("lib/latest/contest.py", False),
     ],
 )

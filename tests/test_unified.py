@@ -64,11 +64,24 @@ def test_a_file_with_crlf_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("counts", ["-1,2 +1,2", "-1,9 +1,9", "-1,1 +1,1", "-1 +1,2", "-1,2 +1,7"])
-@pytest.mark.parametrize("end", ["", "```\nDone.\n", "\n\n", "-- \n2.39.5\n\n", PLAIN.replace("add.py", "other.py")])
+@pytest.mark.parametrize("end", ["```\nDone.\n", "-- \n2.39.5\n\n", PLAIN.replace("add.py", "other.py")])
 def test_wrong_hunk_counts_are_put_right(counts: str, end: str) -> None:
     files = {**BASE, "other.py": STUB}
     result = after(PLAIN.replace("-1,2 +1,2", counts) + end, files)
     assert result == {**files, "add.py": DONE, **({"other.py": DONE} if "other" in end else {})}
+
+
+@pytest.mark.parametrize("counts", ["-1,1 +1,1", "-1 +1,2", "-1,5 +1,5"])
+@pytest.mark.parametrize("end", ["", "\n\n"])
+def test_counts_that_are_too_small_are_put_right_at_the_end_too(counts: str, end: str) -> None:
+    assert after(PLAIN.replace("-1,2 +1,2", counts) + end) == {**BASE, "add.py": DONE}
+
+
+@pytest.mark.parametrize("counts", ["-1,9 +1,9", "-1,2 +1,7", "-1,3 +1,2", "-1,6 +1,6"])
+@pytest.mark.parametrize("end", ["", "\n\n"])
+def test_a_patch_that_ends_before_its_last_hunk_does_is_refused(counts: str, end: str) -> None:
+    with pytest.raises(PatchError, match="cut off"):
+        after(PLAIN.replace("-1,2 +1,2", counts) + end)
 
 
 def test_wrong_hunk_counts_do_not_swallow_the_next_file() -> None:
@@ -86,10 +99,6 @@ def test_a_binary_file_that_would_unfold_into_gigabytes_is_refused() -> None:
     head = "diff --git a/big.py b/big.py\nnew file mode 100644\nindex 000..111\nGIT binary patch\n"
     with pytest.raises(PatchError, match="larger than 10 MB"):
         after(f"{head}literal 1150000000\nzcmV~$0|0x8\n\n")
-
-
-def test_a_truncated_patch_is_applied_as_far_as_it_goes() -> None:
-    assert after(sample("truncated"))["add.py"] == b"def add(a, b):\n"
 
 
 @pytest.mark.parametrize(

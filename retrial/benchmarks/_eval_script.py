@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable
 
 from retrial.benchmarks._swebench_columns import command_of
-from retrial.image_trees import JOB, NOT_INSTALLED
+from retrial.image_trees import JOB, NOT_INSTALLED, SCRIPTS, TESTS_GO_HERE
 from retrial.official import END, START, STATUS
 
 _HEREDOC = re.compile(r"<<\s*'?(\w+)'?\s*$")
@@ -23,6 +23,8 @@ _CHOOSING = re.compile(r"[|;&<>]|-[nktfg]$|--?(?:filter|grep|tests?|name|run|mat
 """Words of a command that may choose tests by other means than files, or say more than one command."""
 WITHOUT_NETWORK = r"\1 --no-build-isolation --no-deps"
 TESTS = "{tests}"
+REPORTS = "RETRIAL_REPORTS"
+"""As every sandbox calls the folder from which files come back."""
 _LOOKING = re.compile(r"git (?:status|show|-c core\.fileMode=false diff)\b")
 
 SHELL, TRACED = "#!/bin/bash", "set -uxo pipefail"
@@ -38,7 +40,18 @@ def hidden(script: str, *, network: bool, lean: bool, assets: str = "") -> str:
     lines = _edited(script, lambda line: _prepared(line, network=network, lean=lean))
     start, end = _start(lines), _end(lines)
     copied = [f'cp -R "${JOB}/{assets}/." .'] if assets else []
-    return _whole([*lines[:start], *copied, *lines[start:end]], network=network)
+    return _whole([*lines[:start], *copied, TESTS_GO_HERE, *lines[start:end]], network=network)
+
+
+def looking(script: str, paths: Iterable[str]) -> str:
+    """The script up to its tests, of which these files are left in the reports, each by its number."""
+    lines = _edited(script, lambda line: "" if _INSTALL.search(line) or _LOOKING.match(line) else line)
+    # One that the test patch removes is not there to be copied.
+    copied = [
+        f'[ ! -f {shlex.quote(path)} ] || cp {shlex.quote(path)} "${REPORTS}/{number}" || exit 1'
+        for number, path in enumerate(paths)
+    ]
+    return "\n".join([*lines[: _start(lines)], *copied, "exit 0", ""])
 
 
 def visible(script: str, arguments: Iterable[str], test_files: Collection[str], *, network: bool, lean: bool) -> str:
@@ -110,8 +123,11 @@ def _end(lines: list[str]) -> int:
 
 
 def _whole(lines: list[str], *, network: bool) -> str:
+    # A shell reads a script as it goes on, and what this one installs and tests is root as well: so it is read whole
+    # before any of it is run, and emptied, for nobody is to read in it or to write to it.
+    emptied = [f': >"${JOB}/{name}"' for name in SCRIPTS]
     # As the official runner has it, whatever the row says: the markers are seen because the shell traces its commands.
-    first = [SHELL, *([] if network else [OFFLINE]), TRACED]
+    first = [SHELL, "{", *emptied, *([] if network else [OFFLINE]), TRACED]
     # What the official grading looks for behind the results; it must not become the script's status.
-    last = ["retrial_status=$?", f": '{END}'", f'echo "{STATUS}: $retrial_status"', "exit $retrial_status"]
+    last = ["retrial_status=$?", f": '{END}'", f'echo "{STATUS}: $retrial_status"', "exit $retrial_status", "}"]
     return "\n".join([*first, *(line for line in lines if line not in (SHELL, TRACED)), *last, ""])

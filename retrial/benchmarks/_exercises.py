@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from retrial import patches, registry
-from retrial.errors import TreeError, UsageError
+from retrial.errors import PatchError, TreeError, UsageError
+from retrial.names import check_name
 from retrial.protocols import Language
 from retrial.types import fingerprint
 
@@ -139,9 +141,13 @@ def _names(config: Mapping[str, Any], kind: str, root: Path) -> tuple[str, ...]:
     names = files.get(kind, []) if isinstance(files, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{root / CONFIG} must name its {kind} files as a list.")
-    missing = [name for name in names if not (root / name).is_file()]
-    if missing:
-        raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {missing[0]}.")
+    for name in names:
+        try:
+            check_name(name)
+        except PatchError as error:
+            raise UsageError(f"{root / CONFIG} names a {kind} file that cannot be one. {error}") from error
+        if not os.path.isfile(root / name):
+            raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {name}.")
     return tuple(names)
 
 
@@ -168,7 +174,7 @@ def _json(path: Path) -> Mapping[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is missing: is this folder in Exercism layout?") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from error
     if not isinstance(value, dict):
         raise UsageError(f"{path} must hold a JSON object.")

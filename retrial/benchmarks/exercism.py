@@ -164,6 +164,7 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
     suite = Suite(
         solution=exercise.solution,
         tests=exercise.test,
+        contents=tests,
         command=command,
         optimised=exercise.optimised,
         hidden=hidden,

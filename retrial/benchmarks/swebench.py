@@ -21,7 +21,7 @@ from retrial.errors import UsageError
 from retrial.protocols import Context
 from retrial.repositories import RepositoryTree
 from retrial.store import file_name
-from retrial.types import Answer, Check, Environment, Limits, Required, Task
+from retrial.types import Answer, Check, Environment, Limits, Prebuild, Required, Task
 
 TASKS = Source(url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d")
 """Every task of the first three, with its eval script; also what old rows are completed from."""
@@ -40,6 +40,8 @@ VISIBLE_SECONDS = 300.0
 LIMITS = Limits(memory_mb=8192, processes=4096, disk_mb=8192, output_bytes=64 << 20)
 """Real suites; the official runner has no limits at all."""
 
+LOOK = "look.sh"
+FETCHING = f'cd "$RETRIAL_TREE" && exec bash "$OLDPWD/{LOOK}"'
 _SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
 """Name in the job → whether the package need not be installed again."""
 ASSETS = "assets"
@@ -51,10 +53,11 @@ RESERVED = (
     "test_*.py", "*_test.py", "tests.py", "tests/*", "*/tests/*", "test/*", "testing/*",
     "*_test.go", "src/test/*", "*/src/test/*", "__tests__/*", "*/__tests__/*", "*.test.*", "*.spec.*",
     "spec/*", "*/spec/*", "*_spec.rb",
-    # What decides which tests are run, and how.
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    # What decides which tests are run, and how; `setup.py` is run before them, as root.
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml", "setup.py",
     "noxfile.py", ".coveragerc", "runtests.py", "bin/test", "bin/doctest", "sitecustomize.py", "usercustomize.py",
-    "*.pth", "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
+    "*.pth", "*.pyc", "*.dist-info/*", "*.egg-info/*", ".gitattributes", ".npmrc", "jest.config.*", "vitest.config.*",
+    "karma.conf.*", ".mocharc*", ".rspec", "phpunit.xml*",
 )  # fmt: skip
 """Dropped from a patch unless the reference changes the same file."""
 
@@ -123,10 +126,13 @@ class SweBench:
             fail_to_pass=secrets.fail_to_pass,
             pass_to_pass=secrets.pass_to_pass,
             eval_type=row.eval_type,
+            files=_test_files(row, secrets.test_patch),
         )
         assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
         check = self._check(scripts, required, SECONDS, more=assets)
-        return Answer(patch=patches.normalise(secrets.patch), check=check)
+        look = _eval_script.looking(secrets.eval_script, required.files)
+        fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
+        return Answer(patch=patches.normalise(secrets.patch), check=replace(check, prebuild=fetched))
 
     def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
         """The test files to run, as they are at the base commit; none for the whole suite."""
@@ -151,6 +157,7 @@ class SweBench:
             reader="",
             timeout=seconds,
             lint=lint,
+            optional=lint,
             required=required,
             limits=LIMITS,
             network=self._network,
@@ -182,6 +189,12 @@ class SweBench:
 
 def _required(row: Row) -> Required:
     return Required(parser=row.log_parser, instance_id=row.instance_id, repo=row.repo, version=row.version)
+
+
+def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
+    """Those that a canary can go into: modules of Python, whose runners we know."""
+    python = official.parsers().get(row.log_parser) == "python"
+    return tuple(path for path in patches.touched(test_patch) if python and path.endswith(".py"))
 
 
 def _environment(row: Row) -> Environment:

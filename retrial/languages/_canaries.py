@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 
 from retrial.canaries import NAME, words
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """A test as it stands in its file; it can be put before any other."""
+    """A test as it stands in its file; it can be put before any other of its scope."""
 
     whole: Span
     """From the beginning of its first line (with decorators and attributes) to the end of its last."""
@@ -27,6 +27,10 @@ class Test:
     """What is replaced by the canary's name."""
     literals: tuple[Span, ...]
     """The best first: of what is expected, then of what is put in."""
+    others: Mapping[Span, str] = field(default_factory=dict)
+    """Those of `literals` that are none, such as constants, and what is put in their place."""
+    scope: int = 0
+    """The same for tests of one class or block, where tests lean on what is around them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +42,26 @@ class TestFile:
     prefix: str = ""
     """What names of tests begin with."""
 
-    @property
-    def places(self) -> tuple[int, ...]:
-        return tuple(test.whole[0] for test in self.tests)
+    def places(self, scope: int) -> tuple[int, ...]:
+        return tuple(test.whole[0] for test in self.tests if test.scope == scope)
 
 
 def candidates(file: TestFile, weak: str = "") -> tuple[Canary, ...]:
-    """The best literal of every test before the second best of any; last `weak`, a test that fails whatever happens."""
+    """The best literal of every test before the second best of any; last `weak`, a test that fails whatever happens, to
+    stand beside the first."""
     rounds = zip_longest(*(_copies(file, test) for test in file.tests))
     strong = islice((canary for each in rounds for canary in each if canary is not None), MOST)
-    last = [_canary(file, weak, strong=False, of="a failure through the same assertion")] if weak and file.tests else []
+    last = [_weak(file, weak)] if weak and file.tests else []
     return (*strong, *last)
 
 
 def _copies(file: TestFile, test: Test) -> Iterator[Canary]:
     for start, end in test.literals:
         literal = _text(file, (start, end))
-        other = changed(literal)
+        other = test.others.get((start, end)) or changed(literal)
         if other is not None:
             text = _replaced(file, test, (start, end), other)
-            yield _canary(file, text, strong=True, of=f"{_text(file, test.name)}: {literal} is {other}")
+            yield _canary(file, test, text, strong=True, of=f"{_text(file, test.name)}: {literal} is {other}")
 
 
 def _replaced(file: TestFile, test: Test, literal: Span, other: str) -> str:
@@ -69,12 +73,16 @@ def _replaced(file: TestFile, test: Test, literal: Span, other: str) -> str:
     return "".join([*parts, _text(file, (position, test.whole[1])), "\n\n"])
 
 
-def _canary(file: TestFile, text: str, *, strong: bool, of: str) -> Canary:
-    names = words(_text(file, test.name) for test in file.tests)
+def _weak(file: TestFile, text: str) -> Canary:
+    return _canary(file, file.tests[0], text, strong=False, of="a failure through the same assertion")
+
+
+def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> Canary:
+    names = words(_text(file, each.name) for each in file.tests)
     return Canary(
         path=file.path,
         text=text,
-        places=file.places,
+        places=file.places(test.scope),
         strong=strong,
         naming=file.naming,
         prefix=file.prefix,

@@ -9,7 +9,7 @@ NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<digits>\d[\d_']*)(?P<rest>.*)", re.DOTA
 QUOTED = re.compile(
     r"""(?P<open>[A-Za-z]{0,2}\#*(?P<quote>\"{3}|'{3}|["'`]))(?P<inner>.*)(?P<close>(?P=quote)\#*)""", re.DOTALL
 )
-BASED = re.compile(r"0[xXbBoO]")
+BASED = re.compile(r"(?P<base>[+-]?0[xXbBoO])(?P<digits>[\da-fA-F_']*[\da-fA-F])(?P<rest>.*)", re.DOTALL)
 
 
 def changed(text: str) -> str | None:
@@ -18,8 +18,9 @@ def changed(text: str) -> str | None:
         return WORDS[text]
     if quoted := QUOTED.fullmatch(text):
         return quoted["open"] + _other_text(quoted["inner"]) + quoted["close"]
-    number = NUMBER.fullmatch(text)
-    if number and not BASED.match(text):
+    if based := BASED.fullmatch(text):
+        return based["base"] + _other_based(based["digits"]) + based["rest"]
+    if number := NUMBER.fullmatch(text):
         return number["sign"] + _other_number(number["digits"]) + number["rest"]
     return None
 
@@ -28,6 +29,11 @@ def _other_number(digits: str) -> str:
     """The last digit is another: never one more digit, which might not fit, and no leading zero."""
     last = int(digits[-1])
     return digits[:-1] + str(last - 1 if last > 1 else last + 1)
+
+
+def _other_based(digits: str) -> str:
+    """The last digit is its neighbour: of 0 and 1, of 6 and 7, of e and f, so that it is one in every base."""
+    return digits[:-1] + "1032547698badcfeBADCFE"["0123456789abcdefABCDEF".index(digits[-1])]
 
 
 def _other_text(inner: str) -> str:

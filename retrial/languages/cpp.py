@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
-from retrial.languages import _host, _shell
+from retrial.languages import _cpp_canary, _host, _shell
 from retrial.prebuilt import FOLDER
 from retrial.protocols import Language, Suite, Toolchain
 from retrial.types import Prebuild
@@ -87,6 +87,17 @@ status=$?
 exit $status
 """
 
+SUSPICIOUS = (
+    (r"\b(?:_Exit|_exit|quick_exit|abort|exit)\s*\(", "ends the program"),
+    (r"\batexit\b|__attribute__\s*\(\(\s*(?:constructor|destructor)|\.init_array", "runs before or after the tests"),
+    (r"^\s*#\s*undef\b|^\s*#\s*define\s+(?:REQUIRE|CHECK|TEST_CASE|SECTION|CATCH_)", "redefines what tests use"),
+    (r"\bCatch\s*::|\bcatch(?:2/catch)?\.hpp\b|_test\.cpp\b", "names the test framework or the tests"),
+    (r"\boperator\s*[=!]=[^;{]*\{\s*return\s+(?:true|false)\b", "is equal to anything, or to nothing"),
+    (r"/proc/self|\bptrace\b|\bdlsym\b|\bmprotect\b|\b__asm__\b|\basm\s*\(|\.incbin\b", "reaches into the program"),
+    (r"\b(?:fork|exec[lv]p?e?|system|popen)\s*\(", "starts programs"),
+    (r"\b(?:o|i)?fstream\b|\bfopen\s*\(", "reads or writes files"),
+)
+
 
 def make() -> Language:
     return Language(
@@ -96,7 +107,7 @@ def make() -> Language:
         suffixes=(".cpp", ".h", ".hpp"),
         tests=("*_test.cpp", "test/*"),
         reserved=("catch*.hpp", "tests-main.cpp"),
-        reader="junit",
+        reader="catch",
         tools=TOOLS,
         toolchain=toolchain,
         script=script,
@@ -105,6 +116,10 @@ def make() -> Language:
         build_folders=("build",),
         telling=r"^\S+:\d+:\d+: (fatal )?error: |: undefined reference to |multiple definition of |^CMake Error"
         r"|\*\*\* No rule to make target|^terminate called |^what\(\): |^(Segmentation fault|Aborted|Killed)",
+        canaries=_cpp_canary.canaries,
+        # Catch says how many assertions failed.
+        failing=tuple(range(1, 128)),
+        suspicious=SUSPICIOUS,
         # Enough to compile Catch on a busy machine, should that be needed.
         timeout=180.0,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 
-from retrial.languages import _host, _reference, _shell
+from retrial.languages import _go_canary, _go_renaming, _host, _reference, _shell
 from retrial.protocols import Language, Suite, Toolchain
 
 # Its build cache may be read-only: what is there is used, what a job would add is lost.
 SETTINGS = """\
 export GOCACHE="$RETRIAL_STORE/go/cache" GOPATH=/tmp/go GOPROXY=off GOTOOLCHAIN=local GOTELEMETRY=off
-export GOFLAGS=-buildvcs=false CGO_ENABLED=0
+export GOENV=off GOWORK=off GOFLAGS=-buildvcs=false CGO_ENABLED=0
 [ -d "$GOCACHE" ] || export GOCACHE=/tmp/go-cache
 """
 
@@ -29,6 +29,19 @@ wait
 exit $status
 """
 
+SUSPICIOUS = (
+    (r"\bos\.Exit\(|\bsyscall\.|\bruntime\.Goexit", "ends the test program, or a test"),
+    (r"\bos\.(Args|Stdout|Stderr|Getenv|Environ|Executable)|\bflag\.|RETRIAL", "looks at how it is run"),
+    (r"\bfunc init\(\)", "runs at start-up"),
+    (r"\bTestMain\b|\"testing\"|--- (PASS|FAIL)|=== RUN", "meddles with its tests"),
+    (r"//go:(linkname|build|embed)|\bunsafe\.|\"unsafe\"|import \"C\"", "goes beneath the language"),
+    (r"\bruntime\.(Caller|Callers|Stack|FuncForPC)|\bdebug\.", "looks at who calls it"),
+    (r"\bos\.(Open|Read|Write|Create|Remove|Rename)|\bexec\.|/proc/", "reads or writes files, or starts programs"),
+    (r"^\s*(func|var|const|type)\s+\(?(len|append|copy|cap|true|false|nil|error|string|int|bool)\b",
+     "replaces what the language has"),
+)  # fmt: skip
+"""What exercises hardly need, and what programs that deceive their tests are made of."""
+
 
 def make() -> Language:
     return Language(
@@ -42,6 +55,9 @@ def make() -> Language:
         script=script,
         reference=_reference.in_order,
         telling=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
+        checked=_go_renaming.renamed,
+        canaries=_go_canary.canaries,
+        suspicious=SUSPICIOUS,
         timeout=120.0,
     )
 

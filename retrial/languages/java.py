@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from retrial.errors import TreeError
-from retrial.languages import _host, _shell
+from retrial.languages import _host, _java_canary, _shell
 from retrial.paths import PROJECT
 from retrial.protocols import Language, Suite, Toolchain
 
@@ -47,6 +47,17 @@ TELLING = "|".join(
     )
 )
 
+SUSPICIOUS = (
+    (r"\b(?:System\s*\.\s*exit|halt)\s*\(", "ends the JVM"),
+    (r"\baddShutdownHook\b|\bsun\s*\.\s*misc\b", "reaches into the JVM"),
+    (r"\bgetStackTrace\b|\bStackWalker\b|\bThread\s*\.\s*getAllStackTraces\b", "looks at who calls it"),
+    (r"\bsetAccessible\b|\bjava\s*\.\s*lang\s*\.\s*(?:reflect(?!\.Array\b)|instrument|invoke)\b", "uses reflection"),
+    (r"\b(?:junit|assertj|opentest4j|surefire)\b", "names the test framework"),
+    (r"\bProcessBuilder\b|\bgetRuntime\s*\(\s*\)\s*\.\s*exec\b|\bProcessHandle\b", "starts or looks for programs"),
+    (r"\bjava\s*\.\s*nio\s*\.\s*file\b|\bFile(?:Reader|Writer|InputStream|OutputStream)\b", "reads or writes files"),
+    (r"\bboolean\s+equals\s*\([^)]*\)\s*\{\s*return\s+true\b", "is equal to anything"),
+)
+
 # A piece is read in one way only, or a file that is cut short would be read for ever.
 STRING = r'"""(?s:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"
 COMMENT = r"//[^\n]*|/\*(?s:.)*?\*/"
@@ -77,6 +88,8 @@ def make() -> Language:
         reference=reference,
         checked=checked,
         telling=TELLING,
+        canaries=_java_canary.canaries,
+        suspicious=SUSPICIOUS,
         timeout=180.0,
     )
 

@@ -1,4 +1,4 @@
-"""JavaScript: Jest, started by npm, and the packages that Exercism's exercises name."""
+"""JavaScript: Jest, started by npm, with the packages that Exercism's exercises name; or Node's own test runner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import shlex
 from collections.abc import Mapping
 
 from retrial import patches
-from retrial.languages import _host, _reference, _shell
+from retrial.languages import _host, _javascript_canary, _node_test, _reference, _shell
 from retrial.protocols import Language, Suite, Toolchain
+from retrial.types import Canary
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.
 SETTINGS = """\
@@ -19,12 +20,14 @@ export npm_config_update_notifier=false npm_config_logs_max=0 npm_config_offline
 ln -sfn "$store/node_modules" node_modules
 """
 
-# Read as the module that Babel will take it for, and named as the user knows it.
+# Read as the module that Babel will take it for, and named as the user knows it. Node itself takes either kind.
 LINT = """\
 broken=0
 for file in {files}; do
     [ -f "$file" ] || {{ echo "Error: $file is not there any more"; broken=1; continue; }}
-    said=$(node --check --input-type=module - <"$file" 2>&1) && continue
+    for kind in {kinds}; do
+        said=$(node --check --input-type=$kind - <"$file" 2>&1) && continue 2
+    done
     printf '%s\\n' "$file${{said#\\[stdin\\]}}" | grep -v -e '^ *at ' -e '^Node\\.js v' -e '^$'
     broken=1
 done
@@ -35,7 +38,9 @@ exit $broken
 # gives, are too few for the threads of some references on a busy machine; the whole command has its limit anyway.
 HOW = '--runInBand --no-watchman --testTimeout=30000 --json --outputFile="$RETRIAL_REPORTS/jest.json"'
 VISIBLE = f"npm test -- {HOW}\n"
-HIDDEN = f"node node_modules/jest/bin/jest.js {HOW} --runTestsByPath {{tests}}\n"
+# Whatever a task's own settings say, all files are run to the end, and none from a cache that another could write to.
+WHOLE = "--bail=0 --coverage=false --no-cache"
+HIDDEN = f"node node_modules/jest/bin/jest.js {HOW} {WHOLE} --runTestsByPath {{tests}}\n"
 
 RUN = ("*.spec.js", "*.test.js", "spec.js", "test.js", "__tests__/*.js", "*/__tests__/*.js")
 TESTS = (*RUN, "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
@@ -44,6 +49,23 @@ TESTS = (*RUN, "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
 RESERVED = ("*.config.js", "jest.setup*.js", ".*.js")
 
 SKIPPED = re.compile(rb"(?<![\w$.])x(test|it|describe)(?=\s*[.(`])")
+
+SUSPICIOUS = (
+    (r"\bprocess\s*\.\s*(?:exit|reallyExit|abort|kill|binding|_\w+)\b", "ends or reaches into the process"),
+    (r"\bprocess\s*\.\s*(?:on|once|exitCode)\b", "waits for the end of the process, or sets its status"),
+    (r"asymmetricMatch|\$\$typeof", "a value that takes part in being compared"),
+    (r"\bexpect\b|\bassert\s*\.\s*\w+\s*=[^=]|\bjest\s*\.", "the assertions of its tests"),
+    (r"(?:from|require\s*\(|import\s*\(?)\s*['\"](?:node:)?(?:assert|test|child_process|inspector|vm|module|v8)\b",
+     "a module that solutions hardly need"),
+    (r"\b(?:e|err|error|Error\([^)]*\))\s*\.\s*stack\b|prepareStackTrace|captureStackTrace", "looks at its caller"),
+    (r"RETRIAL_|jest\.json|\.(?:spec|test)\.js\b|\brequire\s*\.\s*(?:cache|main)\b|\bmodule\s*\.\s*parent\b",
+     "looks for its tests"),
+    (r"\b(?:globalThis|global)\s*(?:\.\s*\w+\s*=[^=]|\[)", "changes what is global"),
+    (r"\b(?:Object|Array|Function|Promise|Number|String|Reflect|JSON|Symbol)\s*\.(?:\s*prototype\s*\.)?\s*\w+\s*=[^=]",
+     "changes what belongs to the language"),
+)  # fmt: skip
+
+TELLING = r"^\S+\.js:\d+$|^\w*Error( \[\w+\])?: |^FATAL ERROR: |^Cannot find module |process\.exit called|^> *\d+ \|"
 
 ABOUT = "[process.version, process.execPath, ...process.report.getReport().sharedObjects].join('\\n')"
 PROGRAM = "/opt/retrial/node/bin/node"
@@ -69,7 +91,9 @@ def make() -> Language:
         script=script,
         reference=_reference.in_order,
         checked=checked,
-        telling=r"^\S+\.js:\d+$|^\w*Error: |^FATAL ERROR: |^Cannot find module |process\.exit called|^> *\d+ \|",
+        canaries=canaries,
+        suspicious=SUSPICIOUS,
+        telling=TELLING,
         timeout=120.0,
     )
 
@@ -77,11 +101,18 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
+    node = _node_test.wanted(suite.contents)
+    # By path Jest would run helpers of the tests as well.
+    tests = shlex.join([path for path in suite.tests if patches.matches(path, RUN)] or suite.tests)
     if suite.hidden:
-        # By path Jest would run helpers of the tests as well.
-        tests = [path for path in suite.tests if patches.matches(path, RUN)]
-        return SETTINGS + _shell.TEST + HIDDEN.format(tests=shlex.join(tests or suite.tests))
-    return SETTINGS + _shell.lint(LINT.format(files=shlex.join(suite.solution))) + _shell.TEST + VISIBLE
+        return SETTINGS + _shell.TEST + (_node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
+    lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
+    run = _node_test.SCRIPT.replace("{tests}", tests) if node else VISIBLE
+    return SETTINGS + _shell.lint(lint) + _shell.TEST + run
+
+
+def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    return _javascript_canary.of_files({path: text for path, text in files.items() if patches.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

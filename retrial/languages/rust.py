@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.languages import _cargo_toml, _host, _reference, _shell
+from retrial.languages import _cargo_toml, _host, _reference, _rust_canary, _shell
 from retrial.protocols import Language, Suite, Toolchain
 
 MANIFEST = "Cargo.toml"
@@ -64,6 +64,18 @@ done
 exit $status
 """
 
+SUSPICIOUS = (
+    (r"process::(exit|abort)|\b_?exit\s*\(", "ends the test program"),
+    (r"link_section|init_array|no_mangle|export_name|global_allocator", "runs, or replaces something, at start-up"),
+    (r"impl[^{]*\bPartialEq\s*<", "says what another type's values are equal to"),
+    (r"macro_rules!\s*(assert|debug_assert|vec|panic|matches)", "replaces a macro that tests use"),
+    (r"panic::(set_hook|take_hook|catch_unwind)", "meddles with panics"),
+    (r"env::args|current_exe|current_thread|thread::current|RETRIAL", "looks at how it is run"),
+    (r"include(_str|_bytes)?!|\bfs::|File::(open|create)|OpenOptions|/proc/", "reads or writes files"),
+    (r"\bCommand::new|extern\s+\"C\"", "goes beneath the language"),
+)
+"""What exercises hardly need, and what programs that deceive their tests are made of."""
+
 
 def make() -> Language:
     return Language(
@@ -83,6 +95,9 @@ def make() -> Language:
         partial=(MANIFEST,),
         admitted=_cargo_toml.admitted,
         telling=r"^error(\[E\d+\])?: |panicked at |^fatal runtime error: ",
+        canaries=_rust_canary.canaries,
+        failing=(101,),
+        suspicious=SUSPICIOUS,
         timeout=180.0,
     )
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 REPORT = "go.json"
 # What `go test` says only when asked to be verbose, which its JSON always is.
 TALK = ("=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS")
+FELL = ("panic: ", "fatal error: ", "    testing.go:")
+"""How it says that a test failed without having said so itself; the last is of one that ended itself."""
+HEADING = re.compile(r"\s*--- FAIL: (\S+) \(")
+"""What heads the output of a test that failed; what it logged is indented."""
+INDENT = ("    ", "\t")
+ENDED = re.compile(r"^FAIL\t", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAIL|exit status 1)\n", re.MULTILINE)
 STATUSES = {"pass": Status.PASSED, "fail": Status.FAILED, "skip": Status.SKIPPED}
 
 
@@ -19,34 +27,64 @@ class GoTest:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         if REPORT not in execution.reports:
             return "the test runner left no report"
-        started: dict[str, Status] = {}
+        endings: dict[str, list[Status]] = defaultdict(list)
         for event in _events(execution.reports[REPORT].decode(errors="replace")):
             test = "::".join(str(event[key]) for key in ("Package", "Test") if key in event)
             if "Test" in event and event.get("Action") == "run":
-                # One that never ends is one that the process took with it.
-                started[test] = Status.ERROR
+                endings[test] += []
             elif "Test" in event and event.get("Action") in STATUSES:
-                started[test] = STATUSES[str(event["Action"])]
-        return started
+                endings[test].append(STATUSES[str(event["Action"])])
+        return {test: _became(statuses) for test, statuses in endings.items()}
 
     def asserted(self, execution: Execution) -> frozenset[str]:
+        """Go has no assertions: it is whatever failed and did not fall, nor did a part of it."""
         found = self.read(execution)
-        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+        events = list(_events(execution.stdout))
+        fell = {_whole(event) for event in events if str(event.get("Output", "")).startswith(FELL)}
+        failed = [] if isinstance(found, str) else [test for test in found if found[test] is Status.FAILED]
+        return frozenset(test for test in failed if test.partition("/")[0] not in fell)
 
     def text(self, stdout: str) -> str:
         return "".join(_told(stdout))
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        kept: list[str] = []
+        inside = failed = False
+        for line in text.splitlines(keepends=True):
+            heading = HEADING.match(line)
+            if heading:
+                inside = heading[1].partition("/")[0] == test
+                failed = failed or inside
+            elif inside:
+                inside = line.startswith(INDENT)
+            if not inside:
+                kept.append(line)
+        rest = "".join(kept)
+        others = any(map(HEADING.match, kept)) or "panic: " in rest
+        return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest
 
 
 def make() -> GoTest:
     return GoTest()
 
 
+def _became(endings: list[Status]) -> Status:
+    """One that never ends is one that the process took with it; one that ends twice, somebody else speaks of."""
+    if Status.FAILED in endings:
+        return Status.FAILED
+    return endings[0] if len(endings) == 1 else Status.ERROR
+
+
+def _whole(event: Mapping[str, Any]) -> str:
+    """The test that an event is about; of a subtest, the one that it is part of."""
+    return f"{event.get('Package')}::{event.get('Test')}".partition("/")[0]
+
+
 def _told(stdout: str) -> Iterator[str]:
-    """The text in the events, and whatever else was printed."""
+    """The text in the events, and whatever else was printed. What a test said goes behind the line that it failed, as
+    where `go test` is not asked for JSON."""
     running = False
+    held: dict[str, list[str]] = defaultdict(list)
     for line in stdout.splitlines(keepends=True):
         event = _event(line)
         if event is None:
@@ -55,9 +93,13 @@ def _told(stdout: str) -> Iterator[str]:
         if event.get("Action") == "run" and not running:
             running = True
             yield "== test\n"
-        said = str(event.get("Output", ""))
+        test, said = str(event.get("Test", "")), str(event.get("Output", ""))
         if not said.lstrip().startswith(TALK):
-            yield said
+            held[test].append(said)
+        if not test or event.get("Action") in STATUSES:
+            yield from sorted(held.pop(test, ()), key=lambda text: not HEADING.match(text))
+    for left in held.values():
+        yield from left
 
 
 def _events(text: str) -> Iterator[Mapping[str, Any]]:
@@ -74,4 +116,4 @@ def _event(line: str) -> Mapping[str, Any] | None:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and "Action" in value else None
+    return value if isinstance(value, dict) and isinstance(value.get("Action"), str) else None

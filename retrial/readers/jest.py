@@ -1,13 +1,14 @@
-"""What `jest --json` writes: the test files, and the tests of each that ran or did not."""
+"""What `jest --json` writes, and our reporter for Node's own runner: the files, and the tests of each with statuses."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrial.readers import _lines
+from retrial.readers import _javascript_text
 from retrial.types import Execution, Status
 
 REPORT = "jest.json"
@@ -21,54 +22,71 @@ STATUSES = {
     "disabled": Status.SKIPPED,
     "todo": Status.SKIPPED,
 }
+BETWEEN = " › "
+"""Names of suites and tests, as Jest writes them too: no name of a test can be found across two of them."""
+ASSERTION = re.compile(r"assert(\.\w+)?\(")
+"""How Jest begins what it makes of an error of `node:assert`."""
 
 
 class Jest:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         if REPORT not in execution.reports:
             return "the test runner left no report"
-        results: dict[str, Status] = {}
         try:
-            report = json.loads(execution.reports[REPORT])
-            for suite in report["testResults"]:
-                for test, status in _tests(suite):
-                    results[_unused(test, results)] = status
+            return {test: status for test, status, _ in _rows(execution.reports[REPORT])}
         except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
             return f"the report {REPORT} cannot be read: {error!r}"
-        return results
 
     def asserted(self, execution: Execution) -> frozenset[str]:
-        found = self.read(execution)
-        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+        if isinstance(self.read(execution), str):
+            return frozenset()
+        return frozenset(test for test, _, asserted in _rows(execution.reports[REPORT]) if asserted)
 
     def text(self, stdout: str) -> str:
         return stdout
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        return _javascript_text.without(text, test)
 
 
 def make() -> Jest:
     return Jest()
 
 
-def _tests(suite: Mapping[str, Any]) -> Iterator[tuple[str, Status]]:
+def _rows(report: bytes) -> Iterator[tuple[str, Status, bool]]:
+    """Tests with status, and whether an assertion failed. Two may have one name: the second becomes `name #2`."""
+    known: set[str] = set()
+    numbers: Counter[str] = Counter()
+    for suite in json.loads(report)["testResults"]:
+        for test, status, asserted in _tests(suite):
+            name = test
+            while name in known:
+                numbers[test] += 1
+                name = f"{test} #{numbers[test] + 1}"
+            known.add(name)
+            yield name, status, asserted
+
+
+def _tests(suite: Mapping[str, Any]) -> Iterator[tuple[str, Status, bool]]:
     file = JOB.sub("", suite["name"])
     statuses = []
     for test in suite["assertionResults"]:
         statuses.append(STATUSES.get(test["status"], Status.ERROR))
-        yield f"{file}::{test['fullName']}", statuses[-1]
-    if suite["status"] == "failed" and Status.FAILED not in statuses:
-        # The file could not be loaded, or something between its tests went wrong.
-        yield file, Status.ERROR
+        name = BETWEEN.join((*test["ancestorTitles"], test["title"]))
+        yield f"{file}::{name}", statuses[-1], statuses[-1] is Status.FAILED and _asserted(test)
+    # Jest gives an empty coverage to a file in which something went wrong beside its tests.
+    if suite["status"] == "failed" and (Status.FAILED not in statuses or suite.get("coverage") == {}):
+        yield file, Status.ERROR, False
     elif not statuses:
-        yield file, Status.SKIPPED
+        yield file, Status.SKIPPED, False
 
 
-def _unused(test: str, results: Mapping[str, Status]) -> str:
-    """Two tests may have one name: the second becomes `name #2`."""
-    number, name = 1, test
-    while name in results:
-        number += 1
-        name = f"{test} #{number}"
-    return name
+def _asserted(test: Mapping[str, Any]) -> bool:
+    """All that went wrong in it is that something was not as expected."""
+    details = test.get("failureDetails") or [{}]
+    return all(
+        "matcherResult" in detail
+        or detail.get("code") == "ERR_ASSERTION"
+        or ASSERTION.match(str(detail.get("message", "")))
+        for detail in details
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from retrial.readers import _lines
+from retrial.readers import _pytest_text
 from retrial.types import Execution, Status
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 # A report is written by code that a model wrote: entities could blow it up or read files.
 FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
+
+ASSERTED = re.compile(r"AssertionError\b|assert |Failed: DID NOT RAISE|contains \d+ failed subtest")
+"""How pytest's messages begin, of what an assertion raised."""
 
 # Of two results for one id the worse counts.
 SEVERITY = (Status.PASSED, Status.XFAILED, Status.SKIPPED, Status.FAILED, Status.ERROR)
@@ -44,7 +48,7 @@ class JUnit:
         return stdout
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        return _pytest_text.without(text, test)
 
 
 def make() -> JUnit:
@@ -58,18 +62,22 @@ def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
 
 
 def _by_assertion(case: Element) -> bool:
-    # pytest calls every exception a failure, and says which in its message.
-    message = next((child.get("message") or "AssertionError" for child in case if child.tag == "failure"), "")
-    return message.startswith(("AssertionError", "assert ", "Failed: DID NOT RAISE")) or "failure" in {
-        child.tag for child in case if child.get("type")
-    }
+    if "error" in {child.tag for child in case}:
+        return False
+    failures = [child for child in case if child.tag == "failure"]
+    if any(failure.get("type") for failure in failures):
+        return True
+    # pytest gives no type and calls every exception a failure; its message says which it was.
+    messages = [failure.get("message") or "" for failure in failures]
+    return bool(messages) and all(ASSERTED.match(message) for message in messages)
 
 
 def _elements(content: bytes) -> Iterator[tuple[str, Element]]:
     """Raises: ValueError."""
     from xml.etree.ElementTree import ParseError, fromstring
 
-    if any(word in content.upper() for word in FORBIDDEN):
+    # In UTF-16 there is a zero between any two letters.
+    if any(word in content.upper().replace(b"\0", b"") for word in FORBIDDEN):
         raise ValueError("it declares a document type")
     try:
         root = fromstring(content)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
-from retrial.readers import _lines
 from retrial.types import Execution, Status
 
 LIST, LOG = ".list", ".log"
@@ -16,6 +16,19 @@ LIST, LOG = ".list", ".log"
 WHOLE = re.compile(r"\d+ tests?, \d+ benchmarks?")
 """How a list ends."""
 STATUSES = {"ok": Status.PASSED, "ignored": Status.SKIPPED, "failed": Status.FAILED}
+
+BLOCK = re.compile(r"---- (\S+) stdout ----")
+"""What heads the output of a test that failed."""
+FAILURES = "failures:"
+"""Stands before all such blocks, and again before the names of all tests that failed."""
+PANIC = re.compile(r"thread '([^']*)' (?:\(\d+\) )?panicked at tests/.*")
+"""Of the tests' own code; the message is on the next line."""
+ASSERTIONS = ("assertion `left == right` failed", "assertion `left != right` failed", "assertion failed: ")
+PROGRAM = re.compile(r"^(?=running \d+ tests?$)", re.MULTILINE)
+"""Where another test program begins to speak."""
+COUNT = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
+RESULT = re.compile(r"^test result: FAILED\. (\d{1,9}) passed; (\d{1,9}) failed", re.MULTILINE)
+HEADINGS, BLANKS = re.compile(rf"^{FAILURES}\n", re.MULTILINE), re.compile(r"\n{3,}")
 
 
 class Libtest:
@@ -30,14 +43,22 @@ class Libtest:
         return results
 
     def asserted(self, execution: Execution) -> frozenset[str]:
+        """By the first panic of the test's own thread, as its output has it."""
         found = self.read(execution)
-        return frozenset() if isinstance(found, str) else frozenset(t for t in found if found[t] is Status.FAILED)
+        if isinstance(found, str):
+            return frozenset()
+        by_assertion = frozenset(_by_assertion(execution.stdout))
+        return frozenset(
+            test
+            for test, status in found.items()
+            if status is Status.FAILED and test.partition("::")[2] in by_assertion
+        )
 
     def text(self, stdout: str) -> str:
         return stdout
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        return "".join(_without(part, test) if test in part else part for part in PROGRAM.split(text))
 
 
 def make() -> Libtest:
@@ -62,5 +83,45 @@ def _ended(log: str) -> Iterator[tuple[str, Status]]:
     status = Status.ERROR
     for line in log.splitlines():
         first, _, rest = line.partition(" ")
-        status = STATUSES.get(first.rstrip(":"), status)
+        # Only of a test that did not pass there is more to say.
+        status = STATUSES.get(first.rstrip(":"), Status.ERROR if status is Status.PASSED else status)
         yield (rest if status is Status.PASSED else line.rpartition(" ")[2]), status
+
+
+def _by_assertion(stdout: str) -> Iterator[str]:
+    """Names of tests whose first panic was an assertion's."""
+    test = ""
+    for line, following in pairwise([*stdout.splitlines(), ""]):
+        if block := BLOCK.fullmatch(line):
+            test = block[1]
+        elif test and line.startswith(f"thread '{test}' "):
+            if PANIC.fullmatch(line) and following.startswith(ASSERTIONS):
+                yield test
+            test = ""
+
+
+def _without(part: str, test: str) -> str:
+    """What one program said, without that test."""
+    path = rf"(?:\w+::)*{re.escape(test)}"
+    block, line_of_it = re.compile(f"---- {path} stdout ----"), re.compile(rf"test {path} \.\.\. \w+|    {path}")
+    kept: list[str] = []
+    inside = False
+    for line in part.splitlines(keepends=True):
+        said = line.rstrip("\n")
+        if said == FAILURES or BLOCK.fullmatch(said):
+            inside = block.fullmatch(said) is not None
+        if not inside and not line_of_it.fullmatch(said):
+            kept.append(line)
+    return _one_less("".join(kept)) if f"{test} ... FAILED\n" in part else "".join(kept)
+
+
+def _one_less(text: str) -> str:
+    """In the counts, of all and of those that failed; where none is left of them, nothing is said of failures."""
+    text = COUNT.sub(lambda found: f"running {int(found[1]) - 1} tests", text, count=1)
+    result = RESULT.search(text)
+    if result is None:
+        return text
+    left = int(result[2]) - 1
+    counted = f"test result: {'FAILED' if left else 'ok'}. {result[1]} passed; {left} failed"
+    text = text[: result.start()] + counted + text[result.end() :]
+    return text if left else BLANKS.sub("\n\n", HEADINGS.sub("", text))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from retrial.readers import _lines, junit
+from retrial.readers import junit
 from retrial.types import Execution, Status
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -19,6 +20,10 @@ TALK = re.compile(
     r"|^\[ERROR\] (?:\tat |org\.apache\.maven\.)"
 )
 FRAME = re.compile(r"^\tat (?:java\.base/)?(?:jdk\.internal|java\.lang)\.(?:reflect|invoke)\.")
+FAILED = "[ERROR] "
+"""How the first line of what is said of a test begins; ` <<< FAILURE!` or ` <<< ERROR!` comes after its name."""
+COUNTS = re.compile(r"Tests run: (\d{1,9}), Failures: (\d{1,9}), Errors: (\d{1,9})(?=, Skipped: )")
+GIVES_UP = "[ERROR] Failed to execute goal "
 TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
 
 
@@ -33,11 +38,64 @@ class Surefire:
         return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        lines = text.splitlines(keepends=True)
+        failures = [failure for line in lines if (failure := _failure(line))]
+        gone = [failure for failure in failures if test in failure.test]
+        left = (_recounted(line, gone) for line in _apart(lines, test))
+        alone = len(gone) == len(failures)
+        return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
 
 
 def make() -> Surefire:
     return Surefire()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """As its first line names it."""
+
+    test: str
+    """With its class before it."""
+    error: bool
+    """An exception, not an assertion."""
+
+
+def _failure(line: str) -> Failure | None:
+    """Not by a pattern: a line may be as long as the job liked."""
+    name, _, kind = line.partition(" <<< ")
+    # The line of a whole class has its counts there.
+    if not line.startswith(FAILED) or not kind.startswith(("FAILURE!", "ERROR!")) or COUNTS.search(name):
+        return None
+    return Failure(name.removeprefix(FAILED), kind.startswith("ERROR!"))
+
+
+def _apart(lines: list[str], test: str) -> Iterator[str]:
+    """Without the test's own part, which goes on until Maven says something else."""
+    about = False
+    for line in lines:
+        if LEVEL.match(line) or COUNTS.match(line):
+            failure = _failure(line)
+            about = failure is not None and test in failure.test
+        if not about and test not in line:
+            yield line
+
+
+def _recounted(line: str, gone: list[Failure]) -> str:
+    """The counts as if those had not been there; nothing for a class in which nothing else failed."""
+    counts = COUNTS.search(line)
+    if not counts or not gone:
+        return line
+    owner = line.partition(" -- in ")[2].strip()
+    own = [failure for failure in gone if failure.test.startswith(f"{owner}." if owner else "")]
+    errors = sum(failure.error for failure in own)
+    ran, failed, erred = (
+        max(0, int(count) - fewer)
+        for count, fewer in zip(counts.groups(), (len(own), len(own) - errors, errors), strict=True)
+    )
+    if own and owner and not failed + erred:
+        return ""
+    said = f"Tests run: {ran}, Failures: {failed}, Errors: {erred}"
+    return line[: counts.start()] + said + line[counts.end() :]
 
 
 def _told(lines: list[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@
 namespace catch_stand_in {
 
 struct Site { std::string kind, text, file; int line; };
-struct Failure { Site site; std::string reason; };
+struct Failure { Site site; std::string reason; bool thrown; };  // by an exception, else by a check which does not hold
 struct Test { Site site; void (*body)(); std::vector<Failure> failures; double seconds; };
 struct Abort {};  // thrown to leave a test at a REQUIRE which fails
 
@@ -54,7 +54,7 @@ struct Capture { template <typename L> Left<L> operator<<(const L& left) const {
 
 inline void check(const Outcome& outcome, bool wanted, bool fatal) {
     if (outcome.holds == wanted) return;
-    failures.push_back({reached, (wanted ? "failed: " : "holds but should not: ") + outcome.values});
+    failures.push_back({reached, (wanted ? "failed: " : "holds but should not: ") + outcome.values, false});
     if (fatal) throw Abort{};
 }
 
@@ -75,9 +75,9 @@ inline void run(Test& test) {
         test.body();
     } catch (const Abort&) {
     } catch (const std::exception& error) {
-        failures.push_back({reached, std::string("unexpected exception: ") + error.what()});
+        failures.push_back({reached, std::string("unexpected exception: ") + error.what(), true});
     } catch (...) {
-        failures.push_back({reached, "unexpected exception of an unknown type"});
+        failures.push_back({reached, "unexpected exception of an unknown type", true});
     }
     test.failures = failures;
     test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -102,21 +102,33 @@ inline std::string xml(const std::string& text) {
     return safe;
 }
 
-inline void write_junit(std::ostream& out, const std::string& program, int failed) {
+inline std::size_t count(bool thrown) {
+    std::size_t found = 0;
+    for (const Test& test : tests)
+        for (const Failure& failure : test.failures) found += failure.thrown == thrown ? 1 : 0;
+    return found;
+}
+
+inline void write_junit(std::ostream& out, const std::string& program) {
     out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"" << xml(program)
-        << "\" tests=\"" << tests.size() << "\" failures=\"" << failed << "\" errors=\"0\">\n" << std::fixed;
+        << "\" tests=\"" << tests.size() << "\" failures=\"" << count(false) << "\" errors=\"" << count(true) << "\">\n"
+        << std::fixed;
     for (const Test& test : tests) {
         out << "<testcase classname=\"" << xml(program) << ".global\" name=\"" << xml(test.site.text) << "\" time=\""
             << test.seconds << "\">\n";
-        for (const Failure& failure : test.failures)
-            out << "<failure message=\"" << xml(failure.site.text) << "\" type=\"" << failure.site.kind << "\">"
-                << xml(details(failure)) << "</failure>\n";
+        for (const Failure& failure : test.failures) {
+            const std::string tag = failure.thrown ? "error" : "failure";
+            out << "<" << tag << " message=\"" << xml(failure.site.text) << "\" type=\"" << failure.site.kind << "\">"
+                << xml(details(failure)) << "</" << tag << ">\n";
+        }
         out << "</testcase>\n";
     }
     out << "</testsuite>\n</testsuites>\n";
 }
 
-inline void write_text(std::ostream& out, int failed) {
+inline void write_text(std::ostream& out) {
+    std::size_t failed = 0;
+    for (const Test& test : tests) failed += test.failures.empty() ? 0 : 1;
     for (const Test& test : tests)
         for (const Failure& failure : test.failures)
             out << "FAILED: " << test.site.text << "\n" << details(failure) << "\n";
@@ -126,16 +138,13 @@ inline void write_text(std::ostream& out, int failed) {
 inline int session(const std::vector<std::string>& words) {
     std::string reporter, file;
     for (std::size_t i = 1; i + 1 < words.size(); i += 2) (words[i] == "-r" ? reporter : file) = words[i + 1];
-    int failed = 0;
-    for (Test& test : tests) {
-        run(test);
-        failed += test.failures.empty() ? 0 : 1;
-    }
+    for (Test& test : tests) run(test);
     std::ofstream target(file);
     std::ostream& out = file.empty() ? std::cout : target;
-    if (reporter == "junit") write_junit(out, basename(words[0]), failed);
-    else write_text(out, failed);
-    return !out.flush() || failed > 255 ? 255 : failed;
+    if (reporter == "junit") write_junit(out, basename(words[0]));
+    else write_text(out);
+    const std::size_t failed = count(false) + count(true);
+    return !out.flush() || failed > 255 ? 255 : static_cast<int>(failed);  // like Catch: how many checks did not hold
 }
 
 }  // namespace catch_stand_in

@@ -1,0 +1,234 @@
+"""report.py --calibrate: which tasks can be trusted on this machine. What is found out counts in every later score."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from retrial import __version__, cache, calibration, patches, paths, program, table, trials
+from retrial.calibration import Calibration, Worth
+from retrial.checks import select
+from retrial.claims import claimed
+from retrial.config import ReportOptions
+from retrial.patches import Selection
+from retrial.progress import Progress, say
+from retrial.protocols import Benchmark
+from retrial.references import Reference, reference
+from retrial.score import Scored, Scorer, eval_log, unmeasured
+from retrial.selection import select_tasks
+from retrial.store import Run
+from retrial.submissions import Submission
+from retrial.summary import SCHEMA
+from retrial.testbed import Testbed, set_up
+from retrial.types import Answer, Check, Outcome, Task, Verdict
+
+KIND = "calibration"
+LABELS = (*(f"gold-{number}" for number in range(1, calibration.RUNS + 1)), "null")
+"""Of the logs of one task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of one task."""
+
+    task: Task
+    calibration: Calibration | None = None
+    failure: str = ""
+    """Why it could not be measured, where there is no calibration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrator:
+    """Finds out what tasks of one benchmark are worth; safe to call from many threads."""
+
+    scorer: Scorer
+    """Asks the reference as it asks any other patch."""
+
+    def answer(self, task: Task) -> Answer:
+        answer = self.scorer.benchmark.answer(task.instance_id)
+        return replace(answer, check=replace(answer.check, timeout=self.scorer.timeout or answer.check.timeout))
+
+    def known(self, task: Task) -> Calibration | None:
+        return calibration.calibrated(task, self.answer(task), self.scorer.sandbox, self.scorer.verdicts)
+
+    def calibrate(self, task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
+        """All of it anew, kept at once; with the verdicts as they were: of the reference, then of the untouched tree.
+
+        Raises: NotMeasured.
+        """
+        answer, sandbox, verdicts = self.answer(task), self.scorer.sandbox, self.scorer.verdicts
+        # Where the benchmark does not say which tests must pass, the first run does, and proves a canary.
+        known = None if answer.check.required else reference(task, answer, sandbox, verdicts, fresh=True)
+        gold = self._gold(task, answer, known)
+        stub = self._stub(task, answer, known)
+        found = Calibration(
+            at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            gold=tuple(map(calibration.brief, gold)),
+            differing=calibration.differing(gold, answer.check.required),
+            stub=calibration.brief(stub),
+            canary=known.canary if known else None,
+            timeout=answer.check.timeout,
+        )
+        calibration.keep(found, task, answer, sandbox, verdicts)
+        return found, (*gold, stub)
+
+    def _gold(self, task: Task, answer: Answer, known: Reference | None) -> tuple[Verdict, ...]:
+        selection = select(task, answer.patch, patches.touched(answer.patch))
+        if isinstance(selection, Verdict):
+            return (selection,) * calibration.RUNS
+        check = known.strict(answer.check) if known else answer.check
+        if known and known.expected is None:
+            # Nobody knows yet which tests there are.
+            check = replace(check, optional=True)
+        first = (known.verdict,) if known else ()
+        runs = range(calibration.RUNS - len(first))
+        gold = (*first, *(self.scorer.run(task, selection, check, answer) for _ in runs))
+        if known is None and gold[0].outcome is not Outcome.TIMED_OUT:
+            # For `--gold`, as it would be kept by that.
+            self._keep(task, selection.patch, check, gold[0])
+        return gold
+
+    def _stub(self, task: Task, answer: Answer, known: Reference | None) -> Verdict:
+        check = known.strict(answer.check) if known else answer.check
+        verdict = replace(self.scorer, untouched=True).run(task, Selection(patch="", dropped=()), check, answer)
+        # For `--null`.
+        self._keep(task, "", check, verdict)
+        return verdict
+
+    def _keep(self, task: Task, patch: str, check: Check, verdict: Verdict) -> None:
+        self.scorer.verdicts.put(cache.key(task, patch, check, self.scorer.sandbox), verdict)
+
+
+def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
+    """The exit code. What is found out about a task is kept at once; a go that was not finished goes on.
+
+    Raises: UsageError, SandboxError.
+    """
+    benchmark = trials.open_for(options, "demo-python")
+    tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
+    run = Run(paths.home(), f"calibrate--{benchmark.name}")
+    bed = set_up(options, tasks)
+    with claimed(run):
+        rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
+        content = results(run, benchmark, rows, bed, argv)
+        run.write_results(content)
+    print(table.calibration(content))
+    print(f"\nResults: {run.results_path}")
+    return program.NOT_MEASURED if content["not_measured"] else program.DONE
+
+
+def _calibrate_all(
+    options: ReportOptions, benchmark: Benchmark, run: Run, bed: Testbed, tasks: Sequence[Task]
+) -> list[Row]:
+    asked = set(map(_id, tasks))
+    waiting = _waiting(run, benchmark, fresh=options.fresh)
+    done = asked - waiting if asked & waiting else set[str]()
+    if done:
+        say(f"Going on with what was not finished: {len(done)} of {len(asked)} tasks are done (--fresh begins anew)")
+    waiting |= asked - done
+    calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
+
+    def find_out(task: Task) -> Calibration:
+        found = calibrator.known(task) if _id(task) in done else None
+        if found is None:
+            found, seen = calibrator.calibrate(task)
+            _write_logs(run, task, calibrator.answer(task), seen)
+        return found
+
+    rows: list[Row] = []
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    _write_config(run, benchmark, started, waiting)
+    with Progress("calibrate", len(tasks)) as progress:
+        for task, result in bed.executor.run(find_out, tasks):
+            rows.append(_row(task, result))
+            if rows[-1].calibration is not None:
+                waiting.discard(_id(task))
+                _write_config(run, benchmark, started, waiting)
+            sound = sum(_title(row) == Worth.SOUND for row in rows)
+            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound")
+    return sorted(rows, key=lambda row: _id(row.task))
+
+
+def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Scorer:
+    return Scorer(
+        benchmark=benchmark,
+        sandbox=bed.sandbox,
+        verdicts=cache.Verdicts(options.cache),
+        timeout=options.test_timeout_seconds,
+    )
+
+
+def _id(task: Task) -> str:
+    return task.instance_id
+
+
+def _waiting(run: Run, benchmark: Benchmark, *, fresh: bool) -> set[str]:
+    """What an earlier go was asked for and did not come to."""
+    stored = run.config() if run.exists() and not fresh else {}
+    same = stored.get("identity", {}).get("benchmark_digest") == benchmark.provenance["digest"]
+    return set(stored.get("waiting", ())) if same else set()
+
+
+def _row(task: Task, result: Calibration | Exception) -> Row:
+    if isinstance(result, Calibration):
+        return Row(task=task, calibration=result)
+    nobody = Submission(instance_id=task.instance_id, model_name_or_path="", patch="")
+    return Row(task=task, failure=unmeasured(task, nobody, result).verdict.reason)
+
+
+def _title(row: Row) -> str:
+    return row.calibration.worth.replace("_", " ") if row.calibration else "not measured"
+
+
+def _write_config(run: Run, benchmark: Benchmark, started: str, waiting: Collection[str]) -> None:
+    """After every task: what is no longer waiting is done, whatever happens to us."""
+    provenance = benchmark.provenance
+    run.write_config(
+        {
+            "program": "report.py",
+            "kind": KIND,
+            "run": run.name,
+            "started": started,
+            "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
+            "provenance": dict(provenance),
+            "waiting": sorted(waiting),
+            "versions": {"retrial": __version__},
+        }
+    )
+
+
+def _write_logs(run: Run, task: Task, answer: Answer, seen: Sequence[Verdict]) -> None:
+    for label, verdict in zip(LABELS, seen, strict=True):
+        patch = "" if label == LABELS[-1] else answer.patch
+        submission = Submission(instance_id=task.instance_id, model_name_or_path=label, patch=patch)
+        scored = Scored(submission=submission, task=task, verdict=verdict, check=answer.check)
+        run.write_log(task.instance_id, label, eval_log(scored))
+
+
+def results(run: Run, benchmark: Benchmark, rows: Sequence[Row], bed: Testbed, argv: Sequence[str]) -> dict[str, Any]:
+    """The content of results.json."""
+    known = [(row.task, row.calibration) for row in rows if row.calibration]
+    instances = [calibration.shown(task, found) for task, found in known]
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "run": run.name,
+        "benchmark": benchmark.name,
+        "command": " ".join(argv),
+        "totals": {
+            "selected": len(rows) + len(bed.skipped),
+            **{str(worth): sum(row["worth"] is worth for row in instances) for worth in Worth},
+            "slow": sum(found.slow for _, found in known),
+            "not_measured": len(rows) - len(known),
+            "skipped": len(bed.skipped),
+        },
+        "proofs": dict(Counter(row["proof"] or "none" for row in instances)),
+        "not_measured": {row.task.instance_id: row.failure for row in rows if not row.calibration},
+        "skipped": dict(bed.skipped),
+        "void": {task.instance_id: found.void for task, found in known if found.void},
+        "provenance": {"benchmark": dict(benchmark.provenance), **bed.record(), "retrial": __version__},
+        "instances": instances,
+    }

@@ -1,0 +1,174 @@
+"""What a task is worth on this machine: its reference run three times, its untouched tree once, kept by digest."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from retrial import cache, required_tests
+from retrial.protocols import Sandbox
+from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
+from retrial.words import some
+
+RUNS = 3
+"""Of the reference."""
+
+
+class Worth(StrEnum):
+    """What was found out about a task; all but the first make it void."""
+
+    SOUND = "sound"
+    FLAKY = "flaky"
+    """The runs of its reference differ."""
+    BROKEN = "broken"
+    """Its reference fails."""
+    STUB_PASSES = "stub_passes"
+    """Its untouched tree passes."""
+
+
+MORE_TIME = "give it more (--test-timeout-seconds): an honest solution may run out of time on a busy machine"
+ADVICE = {
+    Worth.SOUND: "",
+    Worth.FLAKY: "void from now on; mend the test, or run fewer at once (--test-jobs), then calibrate again",
+    Worth.BROKEN: "void from now on; its log says more: mend the toolchain or the task, then calibrate again",
+    Worth.STUB_PASSES: "void from now on; its tests cannot tell an answer from none",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What the reference showed here in three runs, and the untouched tree in one; without what they printed."""
+
+    at: str
+    """UTC."""
+    gold: tuple[Verdict, ...]
+    differing: tuple[str, ...]
+    """Tests that did not end the same way in all runs of the reference."""
+    stub: Verdict
+    canary: Canary | None
+    """The one that the reference proved, where there is one."""
+    timeout: float
+    """Seconds that each run might take."""
+
+    @property
+    def passed(self) -> int:
+        return sum(verdict.resolved for verdict in self.gold)
+
+    @property
+    def worth(self) -> Worth:
+        if self.differing or len({verdict.outcome for verdict in self.gold}) > 1:
+            return Worth.FLAKY
+        if not self.passed:
+            return Worth.BROKEN
+        return Worth.STUB_PASSES if self.stub.resolved else Worth.SOUND
+
+    @property
+    def void(self) -> str:
+        """Why the task cannot tell right from wrong here; empty when it can."""
+        reasons = [verdict.reason for verdict in self.gold if not verdict.resolved]
+        match self.worth:
+            case Worth.FLAKY:
+                why = some(self.differing) or reasons[0]
+                return f"its reference flickers here: {self.passed} of {len(self.gold)} runs passed ({why})"
+            case Worth.BROKEN:
+                return f"its reference fails here: {reasons[0]}"
+            case Worth.STUB_PASSES:
+                return "its untouched stub passes"
+            case Worth.SOUND:
+                return ""
+
+    @property
+    def seconds(self) -> tuple[float, float, float]:
+        """Of the reference: the least, the median, the most."""
+        taken = [verdict.seconds for verdict in self.gold]
+        return min(taken), statistics.median(taken), max(taken)
+
+    @property
+    def slow(self) -> bool:
+        """It passes, but needs more than half of the time there is."""
+        return self.passed > 0 and self.seconds[-1] > self.timeout / 2
+
+
+def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Calibration | None:
+    """What calibration found out about this task in this environment, with these limits; None if it was never asked."""
+    value = verdicts.value(_key(task, answer, sandbox))
+    try:
+        return _decoded(value) if value else None
+    except (ValueError, KeyError, TypeError):
+        # Of another version: as good as none.
+        return None
+
+
+def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> None:
+    verdicts.put_value(_key(task, answer, sandbox), found)
+
+
+def differing(gold: Sequence[Verdict], required: Required | None = None) -> tuple[str, ...]:
+    """Tests that count and did not end the same way in all these runs, where each run came to its tests."""
+    if not all(verdict.tests for verdict in gold):
+        return ()
+    if required is not None:
+        # Others of the repository may flicker as they like: no verdict hangs on them.
+        failed = Counter(test for verdict in gold for test in required_tests.not_passed(required, verdict.tests))
+        return tuple(sorted(test for test, times in failed.items() if times < len(gold)))
+    names = sorted({test for verdict in gold for test in verdict.tests})
+    return tuple(test for test in names if len({verdict.tests.get(test) for verdict in gold}) > 1)
+
+
+def brief(verdict: Verdict) -> Verdict:
+    """Without what it printed: logs have that."""
+    return replace(verdict, stdout="", stderr="", telling="")
+
+
+def shown(task: Task, found: Calibration) -> dict[str, Any]:
+    """An instance in results.json."""
+    least, median, most = (round(seconds, 3) for seconds in found.seconds)
+    return {
+        "instance_id": task.instance_id,
+        "language": task.language,
+        "calibrated": found.at,
+        "worth": found.worth,
+        "void": found.void,
+        "advice": "; ".join(filter(None, (ADVICE[found.worth], MORE_TIME if found.slow else ""))),
+        "gold_passed": found.passed,
+        "gold": [_seen(verdict) for verdict in found.gold],
+        "differing": {test: [verdict.tests.get(test) for verdict in found.gold] for test in found.differing},
+        "stub": _seen(found.stub),
+        "proof": next((verdict.proof for verdict in reversed(found.gold) if verdict.resolved), ""),
+        "canary": _canary(found),
+        "seconds": {"min": least, "median": median, "max": most, "limit": found.timeout, "slow": found.slow},
+        "tests": dict(found.gold[0].tests),
+    }
+
+
+def _canary(found: Calibration) -> Mapping[str, object] | None:
+    canary = found.canary
+    return {"path": canary.path, "of": canary.of, "strong": canary.strong} if canary else None
+
+
+def _seen(verdict: Verdict) -> dict[str, object]:
+    return {
+        "outcome": verdict.outcome,
+        "reason": verdict.reason,
+        "seconds": round(verdict.seconds, 3),
+        "tests": dict(Counter(str(status) for status in verdict.tests.values())),
+    }
+
+
+def _key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
+    return fingerprint("calibration", cache.key(task, answer.patch, answer.check, sandbox))
+
+
+def _decoded(value: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        at=str(value["at"]),
+        gold=tuple(cache.verdict(each) for each in value["gold"]),
+        differing=tuple(value["differing"]),
+        stub=cache.verdict(value["stub"]),
+        canary=cache.canary(value["canary"]) if value["canary"] else None,
+        timeout=float(value["timeout"]),
+    )

@@ -1,0 +1,183 @@
+"""What report.py --doctor looks at: software, keys, disk, memory. Each check says how to mend what it finds."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from retrial import config, paths, registry
+from retrial.config import ReportOptions
+from retrial.protocols import Context, Sandbox
+from retrial.types import Limits
+from retrial.words import some
+
+OLDEST_PYTHON = (3, 11)
+GB = 1 << 30
+SETUP = "run 'make setup', or 'pip install -r requirements.txt'"
+GRADERS = "requirements-nodeps.txt"
+"""What only SWE-bench needs."""
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    """Something that a default run does without."""
+    PROBLEM = "problem"
+    """Keeps a default run from working."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One line of what was found."""
+
+    about: str
+    state: State
+    found: str
+    fix: str = ""
+    """What to do, in one sentence; empty when there is nothing to mend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the checks share."""
+
+    options: ReportOptions
+    useless: Mapping[str, str]
+    """Sandbox → why it cannot run Python tasks here; empty when it can."""
+
+    @property
+    def chosen(self) -> str:
+        """The sandbox that tests would run in; empty when there is none."""
+        return next((name for name, why_not in self.useless.items() if not why_not), "")
+
+    def serious(self, sandbox: str) -> State:
+        """How bad it is when something is wrong with that sandbox."""
+        return State.PROBLEM if sandbox == self.chosen else State.WARNING
+
+    def open(self, sandbox: str) -> Sandbox:
+        part: Sandbox = registry.module("sandboxes", sandbox).make(Context(options=self.options))
+        return part
+
+
+Check = Callable[[Machine], Iterable[Diagnosis]]
+
+
+def python(machine: Machine) -> Iterator[Diagnosis]:
+    needed = ".".join(map(str, OLDEST_PYTHON))
+    if sys.version_info >= OLDEST_PYTHON:
+        yield Diagnosis(about="Python", state=State.OK, found=f"{platform.python_version()} ({needed} or newer)")
+        return
+    found, fix = f"{platform.python_version()}, older than {needed}", f"install Python {needed} or newer"
+    yield Diagnosis(about="Python", state=State.PROBLEM, found=found, fix=fix)
+
+
+def packages(machine: Machine) -> Iterator[Diagnosis]:
+    for name, missing in (("requirements.txt", State.PROBLEM), (GRADERS, State.WARNING)):
+        wanted = _pins(paths.PROJECT / name)
+        there = {package: _version(package) for package in wanted}
+        gone = [package for package, version in there.items() if not version]
+        other = [f"{package} {there[package]}" for package in wanted if there[package] not in ("", wanted[package])]
+        fix = SETUP if name != GRADERS else "run 'make setup': SWE-bench needs it"
+        if gone:
+            yield Diagnosis(about="packages", state=missing, found=f"missing of {name}: {some(gone)}", fix=fix)
+        if other:
+            found = f"not as {name} pins them: {some(other)}"
+            yield Diagnosis(about="packages", state=State.WARNING, found=found, fix=fix)
+        if not gone and not other:
+            yield Diagnosis(about="packages", state=State.OK, found=f"all of {name} ({len(wanted)}), as pinned")
+
+
+def _pins(path: Path) -> dict[str, str]:
+    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return {name: version for name, _, version in (line.partition("==") for line in lines) if version}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def keys(machine: Machine) -> Iterator[Diagnosis]:
+    """Names of variables; what is in them is nobody's business."""
+    from retrial.models._endpoints import PROVIDERS
+
+    known = [(name, provider) for provider in PROVIDERS for name in provider.keys if name in os.environ]
+    held = [f"{name} ({provider.title}: {provider.prefix}/…)" for name, provider in known if os.environ[name].strip()]
+    empty = [name for name, _ in known if not os.environ[name].strip()]
+    elsewhere = [f"{name} leads {each.prefix}/… elsewhere" for each in PROVIDERS for name in each.bases if _set(name)]
+    if empty:
+        found, fix = f"set, but empty: {', '.join(empty)}", "give them their keys, or unset them"
+        yield Diagnosis(about="model keys", state=State.WARNING, found=found, fix=fix)
+    if held:
+        yield Diagnosis(about="model keys", state=State.OK, found=", ".join([*held, *elsewhere]))
+        return
+    found = "; ".join(["none: only the local model and endpoints without a key can be asked", *elsewhere])
+    fix = "set a provider's variable, such as OPENAI_API_KEY, to ask others (README lists them)"
+    yield Diagnosis(about="model keys", state=State.WARNING, found=found, fix=fix)
+
+
+def _set(name: str) -> bool:
+    return bool(os.environ.get(name, "").strip())
+
+
+def local_model(machine: Machine) -> Iterator[Diagnosis]:
+    from retrial.models._weights import GGUF
+
+    if (machine.options.cache / "weights" / GGUF).is_file():
+        yield Diagnosis(about="local model", state=State.OK, found="its weights are there")
+        return
+    found, fix = "its weights are not there yet", "the first 'python harness.py' fetches them (93 MB), with a network"
+    yield Diagnosis(about="local model", state=State.WARNING, found=found, fix=fix)
+
+
+def disk(machine: Machine) -> Iterator[Diagnosis]:
+    yield space("disk: cache", machine.options.cache, State.PROBLEM, least=0.5, better=5)
+    yield space("disk: runs", paths.home(), State.PROBLEM, least=0.1, better=1)
+    yield space("disk: scratch", Path(tempfile.gettempdir()), State.PROBLEM, least=0.5, better=2)
+
+
+def space(about: str, folder: Path, worst: State, *, least: float, better: float, writable: bool = True) -> Diagnosis:
+    """Free space in GB; and that files can be made there, if that is asked for, by making one."""
+    try:
+        there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+        free = shutil.disk_usage(there).free / GB
+        if writable:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+    except OSError as error:
+        found, fix = f"{folder} cannot be written to: {error.strerror}", "make it a folder of yours, or name another"
+        return Diagnosis(about=about, state=worst, found=found, fix=f"{fix} (RETRIAL_CACHE, RETRIAL_HOME, TMPDIR)")
+    found = f"{free:.1f} GB free in {folder}"
+    if free >= better:
+        return Diagnosis(about=about, state=State.OK, found=found)
+    state = worst if free < least else State.WARNING
+    return Diagnosis(about=about, state=state, found=found, fix=f"make room: {better:g} GB or more are better")
+
+
+def memory(machine: Machine) -> Iterator[Diagnosis]:
+    cores, each = config.sandboxes_at_once(0), Limits().memory_mb / 1024
+    jobs = config.sandboxes_at_once(machine.options.test_jobs)
+    free = _available_memory()
+    found = f"{free:.1f} GB available and {cores} cores; {jobs} sandboxes at once may take {jobs * each:g} GB"
+    if jobs * each <= free and jobs <= cores:
+        yield Diagnosis(about="memory, cores", state=State.OK, found=found)
+        return
+    fix = f"use --test-jobs {max(1, min(cores, int(free / each)))}, or tests may die or time out for want of room"
+    yield Diagnosis(about="memory, cores", state=State.WARNING, found=found, fix=fix)
+
+
+def _available_memory() -> float:
+    """In GB."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    return kilobytes / (1 << 20)

@@ -1,0 +1,75 @@
+"""What tests expect, the surest first: values that every solution must have, since it passes the test they are from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from retrial.languages._canaries import Span, Test
+
+
+class Sureness(IntEnum):
+    """How sure it is that a test fails when it expects something else here."""
+
+    VALUE = 0
+    """What is compared with, as it stands."""
+    VARIABLE = 1
+    """The same, by a variable's name."""
+    CONSTANT = 2
+    """Of an enumeration, or a truth that is asserted."""
+    MESSAGE = 3
+    ARGUMENT = 4
+    """Of a function of the test file that asserts; it may be something that is put in."""
+    UNSTEADY = 10
+    """On top of these: of a test that loops or waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    span: Span
+    sureness: Sureness
+    other: str = ""
+    """What to expect in its place, where it is no literal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A test as it was found."""
+
+    whole: Span
+    name: Span
+    expected: tuple[Expected, ...]
+    scope: int
+    unsteady: bool
+
+    @property
+    def sureness(self) -> int:
+        least = min((each.sureness for each in self.expected), default=Sureness.UNSTEADY)
+        return least + Sureness.UNSTEADY if self.unsteady else least
+
+
+def ranked(drafts: Iterable[Draft]) -> tuple[Test, ...]:
+    """The surest first; of the same kind those of the largest scope, where a copy has most places to be in."""
+    found = list(drafts)
+    sizes = Counter(draft.scope for draft in found)
+    found.sort(key=lambda draft: (draft.sureness, -sizes[draft.scope], draft.whole))
+    return tuple(_test(draft) for draft in found)
+
+
+def _test(draft: Draft) -> Test:
+    expected = sorted(draft.expected, key=lambda each: each.sureness)
+    return Test(
+        whole=draft.whole,
+        name=draft.name,
+        literals=tuple(dict.fromkeys(each.span for each in expected)),
+        others={each.span: each.other for each in expected if each.other},
+        scope=draft.scope,
+    )
+
+
+def line(source: bytes, start: int) -> int:
+    """Where the line begins, if there is nothing but blanks before."""
+    begin = source.rfind(b"\n", 0, start) + 1
+    return start if source[begin:start].strip() else begin

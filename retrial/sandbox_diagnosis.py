@@ -1,0 +1,116 @@
+"""What report.py --doctor finds out about sandboxes and what runs in them: by trying, never by version alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from retrial import registry
+from retrial.diagnosis import Check, Diagnosis, Machine, State, space
+from retrial.errors import SandboxError
+from retrial.protocols import Language, Sandbox
+from retrial.sandboxes import HELP
+from retrial.types import Environment
+
+
+def sandbox(machine: Machine) -> Iterator[Diagnosis]:
+    if machine.chosen:
+        yield Diagnosis(about="sandbox", state=State.OK, found=f"tests run in {machine.chosen}")
+        return
+    reasons = "; ".join(f"{name}: {why_not}" for name, why_not in machine.useless.items())
+    yield Diagnosis(about="sandbox", state=State.PROBLEM, found=f"none can be used ({reasons})", fix=HELP)
+
+
+def docker(machine: Machine) -> Iterator[Diagnosis]:
+    if "docker" not in machine.useless:
+        return
+    if why_not := machine.useless["docker"]:
+        fix = "start an engine (scripts/engine-up), for SWE-bench and for languages that this host lacks"
+        yield Diagnosis(about="docker", state=State.WARNING, found=why_not, fix=fix)
+        return
+    from retrial.sandboxes.docker import engine
+
+    with engine() as client:
+        said = client.info()
+    found = f"engine {said['ServerVersion']}, storage driver {said['Driver']}, {said['Images']} images"
+    yield Diagnosis(about="docker", state=State.OK, found=found)
+    part = machine.open("docker")
+    ready = [name for name in registry.names("languages") if _ready(part, language(name).environment)]
+    missing = [name for name in registry.names("languages") if name not in ready]
+    later = f"; built when first needed: {', '.join(missing)}" if missing else ""
+    yield Diagnosis(about="images", state=State.OK, found=f"{', '.join(ready) or 'none of ours yet'}{later}")
+    root = Path(said["DockerRootDir"])
+    if root.is_dir():
+        # An engine may be on another machine.
+        yield space("disk: images", root, machine.serious("docker"), least=2, better=20, writable=False)
+
+
+def bubblewrap(machine: Machine) -> Iterator[Diagnosis]:
+    if "bwrap" not in machine.useless:
+        return
+    if why_not := machine.useless["bwrap"]:
+        fix = "install or mend it, such as 'sudo apt-get install bubblewrap'; Docker does without"
+        yield Diagnosis(about="bwrap", state=State.WARNING, found=why_not, fix=fix)
+        return
+    said = machine.open("bwrap").describe()
+    found = f"bubblewrap {said['version']}, limits held by {said['limits']}"
+    if said["limits"] != "rlimits":
+        yield Diagnosis(about="bwrap", state=State.OK, found=found)
+        return
+    fix = "limits are each process's own; delegate a cgroup, run under systemd, or use Docker"
+    yield Diagnosis(about="bwrap", state=State.WARNING, found=found, fix=fix)
+
+
+def limits(name: str) -> Check:
+    """That a sandbox holds, by trying."""
+
+    def check(machine: Machine) -> Iterator[Diagnosis]:
+        if machine.useless.get(name, "not asked for"):
+            return
+        from retrial.sandboxes._trials import TRIED, holes
+
+        about, part = f"limits: {name}", machine.open(name)
+        order = sorted(registry.names("languages"), key=lambda name: name != "python")
+        ready = [each for own in order if _ready(part, each := language(own).environment)]
+        if not ready:
+            found, fix = "not tried: no environment is ready", "run 'python report.py --gold' once, which makes one"
+            yield Diagnosis(about=about, state=State.WARNING, found=found, fix=fix)
+            return
+        try:
+            seen = tuple(holes(part, ready[0]))
+        except SandboxError as error:
+            seen = (str(error).rstrip("."),)
+        for hole in seen:
+            fix = f"run nothing of strangers in {name} here before it is mended; another sandbox may hold"
+            yield Diagnosis(about=about, state=machine.serious(name), found=hole, fix=fix)
+        if not seen:
+            yield Diagnosis(about=about, state=State.OK, found=f"tried, and they hold: {TRIED}")
+
+    return check
+
+
+def _ready(part: Sandbox, environment: Environment) -> bool:
+    return not part.missing(environment) and part.state(environment).startswith("ready")
+
+
+def toolchain(name: str) -> Check:
+    """What this host has of a language, for bubblewrap."""
+
+    def check(machine: Machine) -> Iterator[Diagnosis]:
+        if machine.useless.get("bwrap", "not asked for"):
+            return
+        part, its = machine.open("bwrap"), language(name)
+        if why_not := part.missing(its.environment):
+            state = machine.serious("bwrap") if name == "python" else State.WARNING
+            fix = f"install it ({its.minimum} or newer), or use Docker; until then {name} tasks are skipped"
+            yield Diagnosis(about=f"host: {name}", state=state, found=why_not.rstrip("."), fix=fix)
+            return
+        found = f"{part.state(its.environment)}; at least {its.minimum}"
+        yield Diagnosis(about=f"host: {name}", state=State.OK, found=found)
+
+    return check
+
+
+def language(name: str) -> Language:
+    part: Language = registry.module("languages", name).make()
+    return part

@@ -1,0 +1,54 @@
+"""Where the tests of report.py run: a sandbox that was chosen, tried and made ready, and workers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from retrial import config, registry
+from retrial.config import ReportOptions
+from retrial.progress import say
+from retrial.protocols import Context, Executor
+from retrial.sandboxes import Bounded, choose, make_ready, skipped
+from retrial.types import Task
+
+AHEAD = 2
+"""More workers than sandboxes: they bring images while the others' tests run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbed:
+    """Ready to be used."""
+
+    executor: Executor
+    sandbox: Bounded
+    skipped: Mapping[str, str]
+    """Tasks whose toolchain is missing or too old here, with the reason."""
+    described: Mapping[str, str]
+    environments: Mapping[str, object]
+
+    def record(self) -> dict[str, object]:
+        """For results.json."""
+        return {"sandbox": self.described, "environments": {**self.sandbox.record(), **self.environments}}
+
+
+def set_up(options: ReportOptions, tasks: Sequence[Task], left_out: Container[str] = ()) -> Testbed:
+    """All that these tasks need, but for those that are left out anyway.
+
+    Raises: UsageError, SandboxError.
+    """
+    workers = config.sandboxes_at_once(options.test_jobs)
+    context = Context(options=options, workers=workers + AHEAD)
+    executor: Executor = registry.module("executors", options.executor).make(context)
+    sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
+    missing = skipped(tasks, sandbox)
+    kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
+    ready = make_ready(sandbox, {task.environment for task in kept}, options.cache, say)
+    return Testbed(
+        executor=executor,
+        sandbox=Bounded(sandbox, workers, ready.broken),
+        skipped=missing,
+        # Asked now: when all is done the engine may be gone, and what was done must not be lost with it.
+        described=dict(sandbox.describe()),
+        environments=ready.record(sandbox),
+    )

@@ -1,0 +1,155 @@
+"""What three runs of a reference and one of the untouched tree say about a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from retrial import cache
+from retrial.benchmarks.exercism import Exercism
+from retrial.calibrate import Calibrator
+from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
+from retrial.protocols import Sandbox
+from retrial.score import Scorer
+from retrial.store import to_json
+from retrial.table import calibration
+from retrial.types import Outcome, Required, Status, Task, Verdict
+from tests.exercises import RIGHT, STUB, WRONG, write_exercise
+from tests.rows import row
+
+PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
+GOOD = Verdict(outcome=Outcome.RESOLVED, tests={"a": PASSED, "b": PASSED}, seconds=1.0, proof="canary")
+BAD = Verdict(outcome=Outcome.TESTS_FAILED, tests={"a": PASSED, "b": FAILED}, reason="b did not pass", seconds=2.0)
+LATE = Verdict(outcome=Outcome.TIMED_OUT, reason="the tests did not end within 60 s", seconds=60.0)
+
+
+def calibrated(*gold: Verdict, stub: Verdict = BAD) -> Calibration:
+    return Calibration(
+        at="2026-01-01T00:00:00+00:00", gold=gold, differing=differing(gold), stub=stub, canary=None, timeout=60.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("gold", "stub", "worth", "void"),
+    [
+        ((GOOD, GOOD, GOOD), BAD, Worth.SOUND, ""),
+        ((GOOD, GOOD, GOOD), GOOD, Worth.STUB_PASSES, "its untouched stub passes"),
+        ((BAD, BAD, BAD), GOOD, Worth.BROKEN, "its reference fails here: b did not pass"),
+        ((GOOD, BAD, GOOD), GOOD, Worth.FLAKY, "its reference flickers here: 2 of 3 runs passed (b)"),
+        ((GOOD, GOOD, LATE), BAD, Worth.FLAKY, f"its reference flickers here: 2 of 3 runs passed ({LATE.reason})"),
+    ],
+)
+def test_a_task_is_worth_what_its_runs_showed(
+    gold: tuple[Verdict, ...], stub: Verdict, worth: Worth, void: str
+) -> None:
+    found = calibrated(*gold, stub=stub)
+    assert (found.worth, found.void) == (worth, void)
+
+
+def test_a_reference_that_always_fails_but_never_in_the_same_way_flickers() -> None:
+    other = replace(BAD, tests={"a": FAILED, "b": PASSED})
+    found = calibrated(BAD, other, BAD)
+    assert (found.worth, found.differing) == (Worth.FLAKY, ("a", "b"))
+    assert "0 of 3 runs passed (a, b)" in found.void
+
+
+def test_a_skip_now_and_then_is_a_flicker_and_so_is_a_test_that_comes_and_goes() -> None:
+    assert differing((GOOD, replace(GOOD, tests={"a": PASSED, "b": SKIPPED}), GOOD)) == ("b",)
+    assert differing((GOOD, GOOD, replace(GOOD, tests={**GOOD.tests, "c": PASSED}))) == ("c",)
+
+
+def test_of_a_repository_only_required_tests_count() -> None:
+    required = Required(parser="", fail_to_pass=("a",), pass_to_pass=())
+    assert differing((GOOD, BAD, GOOD), required) == ()
+    assert differing((GOOD, replace(BAD, tests={"a": FAILED, "b": PASSED}), GOOD), required) == ("a",)
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(30.0, False), (30.1, True)])
+def test_a_reference_that_needs_more_than_half_of_its_time_is_slow(seconds: float, slow: bool) -> None:
+    found = calibrated(GOOD, replace(GOOD, seconds=seconds), replace(GOOD, seconds=3.0))
+    assert (found.seconds, found.slow) == ((1.0, 3.0, seconds), slow)
+    assert ("--test-timeout-seconds" in shown(row("one", GOOD).task, found)["advice"]) == slow
+
+
+def test_what_to_do_stands_beside_what_was_found() -> None:
+    found = {
+        "good": calibrated(GOOD, GOOD, GOOD),
+        "late": calibrated(GOOD, replace(GOOD, seconds=40.0), GOOD),
+        "odd": calibrated(GOOD, BAD, GOOD),
+        "idle": calibrated(GOOD, GOOD, GOOD, stub=GOOD),
+    }
+    instances = [shown(row(name, GOOD).task, each) for name, each in found.items()]
+    reasons = {"not_measured": {"lost": "the engine went away"}, "skipped": {}}
+    totals = {"sound": 2, "not_measured": 1, "skipped": 0}
+    lines = calibration({"instances": instances, "totals": totals, "proofs": {"canary": 4}, **reasons}).splitlines()
+    assert lines[2:6] == [
+        "good      sound        3/3   tests failed  1.00 / 1.00 / 1.00          60     canary",
+        "late      sound        3/3   tests failed  1.00 / 1.00 / 40.00         60     canary",
+        "odd       flaky        2/3   tests failed  1.00 / 1.00 / 2.00          60     canary",
+        "idle      stub passes  3/3   resolved      1.00 / 1.00 / 1.00          60     canary",
+    ]
+    assert lines[7:] == [
+        "sound         2",
+        f"flaky         1: {ADVICE[Worth.FLAKY]}",
+        "  odd: its reference flickers here: 2 of 3 runs passed (b)",
+        "broken        0",
+        f"stub passes   1: {ADVICE[Worth.STUB_PASSES]}",
+        "  idle: its untouched stub passes",
+        f"slow          1: {MORE_TIME}",
+        "  late: its reference took 40.0 of 60 s",
+        "not measured  1",
+        "  not measured: 1 × the engine went away",
+        "skipped       0",
+        "proof         canary 4",
+    ]
+
+
+# In a real sandbox
+
+
+class Bench:
+    """One exercise, and who calibrates it."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox, *, stub: str = STUB, example: str = RIGHT) -> None:
+        benchmark = Exercism(write_exercise(folder / "bench", stub=stub, example=example), "bench")
+        self.cache = folder / "cache"
+        self.task: Task = benchmark.tasks()[0]
+        scorer = Scorer(benchmark=benchmark, sandbox=sandbox, verdicts=cache.Verdicts(self.cache))
+        self.calibrator = Calibrator(scorer=scorer)
+
+    def known(self, timeout: float | None = None) -> Calibration | None:
+        return Calibrator(scorer=replace(self.calibrator.scorer, timeout=timeout)).known(self.task)
+
+    def forge(self, what: bytes, by: bytes) -> None:
+        """In everything that was kept."""
+        for path in self.cache.glob("verdicts/*/*.json"):
+            path.write_bytes(path.read_bytes().replace(what, by))
+
+
+@pytest.mark.real
+def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path) -> None:
+    bench = Bench(tmp_path, bwrap)
+    assert bench.known() is None
+    found, seen = bench.calibrator.calibrate(bench.task)
+    assert [verdict.outcome for verdict in seen] == [*(3 * [Outcome.RESOLVED]), Outcome.TESTS_FAILED]
+    assert seen[-1].stdout and not found.stub.stdout
+    assert (found.worth, found.passed) == (Worth.SOUND, 3)
+    assert found.canary is not None
+    assert found.gold[-1].proof in ("canary", "canary-weak")
+    assert to_json(bench.known()) == to_json(found)
+    bench.forge(b'"stub"', b'"null"')
+    assert bench.known() is None, "what another version kept is as good as nothing"
+
+
+@pytest.mark.real
+def test_nothing_is_taken_from_an_earlier_run_and_other_limits_are_another_question(
+    bwrap: Sandbox, tmp_path: Path
+) -> None:
+    bench = Bench(tmp_path, bwrap, stub=RIGHT, example=WRONG)
+    bench.calibrator.calibrate(bench.task)
+    bench.forge(b'"tests_failed"', b'"resolved"')
+    assert bench.calibrator.calibrate(bench.task)[0].worth is Worth.BROKEN
+    assert bench.known() is not None
+    assert bench.known(timeout=61.0) is None

@@ -1,0 +1,135 @@
+"""report.py --doctor: it finds what is wrong by trying, says what to do, and survives whatever is broken."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from retrial import diagnosis
+from retrial.config import ReportOptions
+from retrial.diagnosis import Machine, State
+from retrial.protocols import Sandbox
+from retrial.sandboxes import _trials
+from retrial.types import Execution, Job
+from tests.conftest import PYTHON, Run
+
+NOWHERE = "unix:///nowhere.sock"
+ROW = re.compile(r"^(\S.*?) {2,}(ok|warning|problem) +(.+)$", re.MULTILINE)
+
+
+def states(done: CompletedProcess[str]) -> dict[str, set[str]]:
+    """What each check says, by its name."""
+    assert "Traceback" not in done.stderr + done.stdout
+    found: dict[str, set[str]] = {}
+    for about, state, _ in ROW.findall(done.stdout):
+        found.setdefault(about, set()).add(state)
+    return found
+
+
+@pytest.mark.real
+def test_limits_are_tried_on_every_sandbox_that_is_there(run: Run, sandbox: Sandbox) -> None:
+    done = run("report.py", "--doctor", "--sandbox", sandbox.name, OPENAI_API_KEY="sk-very-secret")
+    assert done.returncode == 0, done.stdout
+    found = states(done)
+    assert found[f"limits: {sandbox.name}"] == found["sandbox"] == found["Python"] == {"ok"}
+    assert f"tried, and they hold: {_trials.TRIED}" in done.stdout
+    assert "OPENAI_API_KEY (OpenAI: openai/…)" in done.stdout
+    assert "sk-very" not in done.stdout + done.stderr
+    assert "A default run works here: 0 problems" in done.stdout
+
+
+@pytest.mark.real
+def test_a_missing_engine_is_a_warning_where_bubblewrap_holds(run: Run, bwrap: Sandbox) -> None:
+    done = run("report.py", "--doctor", DOCKER_HOST=NOWHERE)
+    assert done.returncode == 0, done.stdout
+    found = states(done)
+    assert (found["docker"], found["sandbox"], found["host: python"]) == ({"warning"}, {"ok"}, {"ok"})
+    assert "tests run in bwrap" in done.stdout
+
+
+def test_without_any_sandbox_it_says_what_to_install(run: Run, tmp_path: Path) -> None:
+    done = run("report.py", "--doctor", DOCKER_HOST=NOWHERE, PATH=str(tmp_path))
+    assert done.returncode == 1
+    found = states(done)
+    assert (found["sandbox"], found["bwrap"], found["docker"]) == ({"problem"}, {"warning"}, {"warning"})
+    assert "-> install bubblewrap (such as 'sudo apt-get install bubblewrap') or start a Docker engine" in done.stdout
+    assert "A default run does not work here: 1 problem" in done.stdout
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1:1", "ftp://127.0.0.1", "unix:///etc/passwd"])
+def test_an_engine_that_cannot_be_asked_is_a_finding(run: Run, tmp_path: Path, address: str) -> None:
+    done = run("report.py", "--doctor", "--sandbox", "docker", DOCKER_HOST=address)
+    assert done.returncode == 1
+    assert states(done)["docker"] == {"warning"}
+
+
+def test_folders_that_cannot_be_written_to_are_a_problem(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = run("report.py", "--doctor", RETRIAL_CACHE=str(file / "cache"), RETRIAL_HOME=str(file), DOCKER_HOST=NOWHERE)
+    assert done.returncode == 1
+    found = states(done)
+    assert (found["disk: cache"], found["disk: runs"]) == ({"problem"}, {"problem"})
+    assert f"{file} cannot be written to: Not a directory" in done.stdout
+
+
+def test_more_jobs_than_there_is_room_for_are_said(run: Run) -> None:
+    done = run("report.py", "--doctor", "--sandbox", "docker", "--test-jobs", "5000", DOCKER_HOST=NOWHERE)
+    assert states(done)["memory, cores"] == {"warning"}
+    assert "5000 sandboxes at once may take 10000 GB" in done.stdout
+    assert re.search(r"-> use --test-jobs \d+, or", done.stdout)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine(options=ReportOptions(), useless={"docker": "gone", "bwrap": ""})
+
+
+def test_keys_are_named_and_never_shown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_HOST"))]:
+        monkeypatch.delenv(name)
+    (none,) = diagnosis.keys(machine)
+    assert (none.state, none.fix.startswith("set a provider's variable")) == (State.WARNING, True)
+    monkeypatch.setenv("GROQ_API_KEY", " ")
+    monkeypatch.setenv("GEMINI_API_KEY", "4711")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:4711@127.0.0.1/v1")
+    empty, held = diagnosis.keys(machine)
+    assert (empty.state, empty.found) == (State.WARNING, "set, but empty: GROQ_API_KEY")
+    assert held.found == "GEMINI_API_KEY (Google Gemini: gemini/…), OPENAI_BASE_URL leads openai/… elsewhere"
+
+
+def test_only_what_tests_would_run_in_can_be_a_problem(machine: Machine) -> None:
+    assert machine.chosen == "bwrap"
+    assert (machine.serious("bwrap"), machine.serious("docker")) == (State.PROBLEM, State.WARNING)
+
+
+class Loose:
+    """A real sandbox that does not keep some of its limits."""
+
+    def __init__(self, sandbox: Sandbox, **lifted: int) -> None:
+        self._sandbox, self._lifted = sandbox, lifted
+        self.name, self.digest, self.describe = sandbox.name, sandbox.digest, sandbox.describe
+        self.unavailable, self.missing, self.state = sandbox.unavailable, sandbox.missing, sandbox.state
+        self.prepare = sandbox.prepare
+
+    def run(self, job: Job) -> Execution:
+        return self._sandbox.run(replace(job, limits=replace(job.limits, **self._lifted)))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("lifted", "hole"),
+    [
+        ({"memory_mb": 2048}, "memory is not limited"),
+        ({"disk_mb": 1024, "memory_mb": 2048}, "the disk is not limited"),
+        ({"output_bytes": 10_000_000}, "output is not limited"),
+        ({"processes": 1000}, "processes are not limited"),
+    ],
+)
+def test_a_limit_that_does_not_hold_is_found(bwrap: Sandbox, lifted: dict[str, int], hole: str) -> None:
+    assert any(hole in each for each in _trials.holes(Loose(bwrap, **lifted), PYTHON))
