@@ -37,16 +37,16 @@ class Verdicts:
         if verdict.outcome.measured:
             write_atomically(self._path(name), to_json(verdict))
 
-    def reference(self, name: str) -> tuple[Verdict, Canary | None] | None:
+    def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
         """What was kept of a reference run."""
         try:
             value = json.loads(self._path(name).read_bytes())
-            return verdict(value["verdict"]), canary(value["canary"]) if value["canary"] else None
+            return verdict(value["verdict"]), tuple(canary(each) for each in value["canaries"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put_reference(self, name: str, verdict: Verdict, canary: Canary | None) -> None:
-        write_atomically(self._path(name), to_json({"verdict": verdict, "canary": canary}))
+    def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
+        write_atomically(self._path(name), to_json({"verdict": verdict, "canaries": canaries}))
 
     def value(self, name: str) -> Any:
         """What else was kept, as JSON has it; None when there is nothing."""

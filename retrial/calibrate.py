@@ -69,7 +69,7 @@ class Calibrator:
             gold=tuple(map(calibration.brief, gold)),
             differing=calibration.differing(gold, answer.check.required),
             stub=calibration.brief(stub),
-            canary=known.canary if known else None,
+            canaries=known.canaries if known else (),
             timeout=answer.check.timeout,
         )
         calibration.keep(found, task, answer, sandbox, verdicts)

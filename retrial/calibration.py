@@ -49,7 +49,7 @@ class Calibration:
     differing: tuple[str, ...]
     """Tests that did not end the same way in all runs of the reference."""
     stub: Verdict
-    canary: Canary | None
+    canaries: tuple[Canary, ...]
     """The one that the reference proved, where there is one."""
     timeout: float
     """Seconds that each run might take."""
@@ -139,15 +139,10 @@ def shown(task: Task, found: Calibration) -> dict[str, Any]:
         "differing": {test: [verdict.tests.get(test) for verdict in found.gold] for test in found.differing},
         "stub": _seen(found.stub),
         "proof": next((verdict.proof for verdict in reversed(found.gold) if verdict.resolved), ""),
-        "canary": _canary(found),
+        "canaries": [{"path": each.path, "of": each.of, "strong": each.strong} for each in found.canaries],
         "seconds": {"min": least, "median": median, "max": most, "limit": found.timeout, "slow": found.slow},
         "tests": dict(found.gold[0].tests),
     }
-
-
-def _canary(found: Calibration) -> Mapping[str, object] | None:
-    canary = found.canary
-    return {"path": canary.path, "of": canary.of, "strong": canary.strong} if canary else None
 
 
 def _seen(verdict: Verdict) -> dict[str, object]:
@@ -169,6 +164,6 @@ def _decoded(value: Mapping[str, Any]) -> Calibration:
         gold=tuple(cache.verdict(each) for each in value["gold"]),
         differing=tuple(value["differing"]),
         stub=cache.verdict(value["stub"]),
-        canary=cache.canary(value["canary"]) if value["canary"] else None,
+        canaries=tuple(cache.canary(each) for each in value["canaries"]),
         timeout=float(value["timeout"]),
     )

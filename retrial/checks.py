@@ -52,8 +52,8 @@ def check_selection(
     """As `run_check`, of a patch that was filtered already."""
     if not selection.patch and not untouched:
         return nothing_to_check(selection)
-    if check.canary:
-        check = canaries.plant(check, (check.canary,))
+    if check.canaries:
+        check = canaries.plant(check, check.canaries)
     try:
         if task.environment.tree:
             job = _image_job(task, selection.patch, check)

@@ -79,9 +79,9 @@ def proof(check: Check) -> str:
         return "status"
     if check.expected is None:
         return ""
-    if check.canary is None:
+    if not check.canaries:
         return "report"
-    return "canary" if check.canary.strong else "canary-weak"
+    return "canary" if all(canary.strong for canary in check.canaries) else "canary-weak"
 
 
 def _proved(check: Check, asserted: frozenset[str]) -> tuple[str, ...]:
@@ -110,9 +110,15 @@ def _finding(
         unread = "so much was printed that the report was lost"
     if unread:
         return Finding(Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}")
-    if not tests and check.expected and any(canaries.values()):
-        # The run ended in a canary, before any of the task's own tests.
-        return _compare(check, execution, tests, canaries)
+    # Where only canaries were reported, the run ended in one of them, before any of the task's own tests.
+    early = not tests and check.expected and any(canaries.values())
+    return _compare(check, execution, tests, canaries) if early else _tested(check, execution, tests, canaries, told)
+
+
+def _tested(
+    check: Check, execution: Execution, tests: Mapping[str, Status], canaries: Mapping[str, Status | None], told: str
+) -> Finding:
+    """There is a report that can be read."""
     if not tests:
         return Finding(Outcome.BUILD_FAILED, f"no tests were found{told}")
     if all(status in (Status.SKIPPED, Status.XFAILED) for status in tests.values()):

@@ -74,10 +74,13 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
     return _with(shown, _explained(shown)) if check.optional else settle(required, shown)
 
 
-def disputed(verdict: Verdict) -> bool:
+def disputed(required: Required, verdict: Verdict) -> bool:
     """All is well by the official rules, and not by ours."""
-    judged = (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED)
-    return verdict.official is not False and verdict.outcome in judged
+    if verdict.outcome not in (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED):
+        return False
+    if verdict.official is None:
+        return official.grade(required, image_trees.read(verdict.stdout).log).resolved
+    return verdict.official
 
 
 def settle(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:

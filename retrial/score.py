@@ -35,8 +35,8 @@ class Scored:
     gold_files: tuple[str, ...] = ()
     """What the reference changes."""
     tampering: Tampering = field(default_factory=Tampering)
-    canary: Canary | None = None
-    """The test that must fail, as the reference has proved it; None where there is none."""
+    canaries: tuple[Canary, ...] = ()
+    """The tests that must fail, as the reference has proved them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Scorer:
             counted=counted,
             gold_files=tuple(patches.touched(answer.patch)),
             tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
-            canary=known.canary if known else None,
+            canaries=known.canaries if known else (),
         )
 
     def _reference(self, task: Task, answer: Answer) -> Reference | None:
@@ -132,7 +132,7 @@ class Scorer:
             if not installs(task, check, self.sandbox):
                 raise
             return Verdict(outcome=Outcome.BUILD_FAILED, reason="the package can be installed without the patch only")
-        if check.required is None or not required_tests.disputed(verdict):
+        if check.required is None or not required_tests.disputed(check.required, verdict):
             return verdict
         return required_tests.settle(check.required, verdict, shown(task, answer, self.sandbox, self.verdicts))
 
@@ -158,7 +158,7 @@ def eval_log(scored: Scored) -> str:
         f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),
         f"proof:    {verdict.proof or '-'}   exit status: {verdict.exit_code}   seconds: {verdict.seconds:.2f}"
         + ("   (from the cache)" if scored.cached else ""),
-        *([f"canary:   {scored.canary.path}: {scored.canary.of}"] if scored.canary else []),
+        *(f"canary:   {canary.path}: {canary.of}" for canary in scored.canaries),
         *([f"applied:  {verdict.applied}"] if verdict.applied else []),
         *([] if verdict.official is None else [f"official: {'resolved' if verdict.official else 'not resolved'}"]),
         *(f"{each.done + ':':9} {each.path} ({each.kind})" for each in scored.tampering.touched),

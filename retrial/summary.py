@@ -257,9 +257,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "language": row.task.language,
         "void": row.void,
         "calibrated": row.calibrated,
-        "canary": None
-        if row.canary is None
-        else {name: getattr(row.canary, name) for name in ("path", "of", "strong")},
+        "canaries": [{"path": each.path, "of": each.of, "strong": each.strong} for each in row.canaries],
         "cached": row.cached,
         "model_name_or_path": row.submission.model_name_or_path,
         "model": record.get("model"),

@@ -57,11 +57,11 @@ def _references(instances: Sequence[Mapping[str, Any]]) -> str:
             _passed(row),
             f"{row['seconds']:.2f}",
             row["proof"] or "-",
-            _short(row["reason"] or (row["canary"] or {}).get("of", "")),
+            _short(row["reason"] or "; ".join(each["of"] for each in row["canaries"])),
         )
         for row in instances
     ]
-    return aligned(("instance", "outcome", "tests", "seconds", "proof", "canary, or reason"), rows)
+    return aligned(("instance", "outcome", "tests", "seconds", "proof", "canaries, or reason"), rows)
 
 
 def _passed(row: Mapping[str, Any]) -> str:

@@ -210,8 +210,10 @@ class Canary:
     """What names of tests begin with."""
     words: tuple[str, ...] = ()
     """Small letters, out of the names of real tests: what its own name is made of."""
+    test: str = ""
+    """The test that it is a copy of."""
     of: str = ""
-    """The test that it is a copy of, and what was changed, for people."""
+    """The same and what was changed, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +243,8 @@ class Check:
     network: bool = False
     failing: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
-    canary: Canary | None = None
-    """Proved by the reference; planted anew for every run, under another name in another place."""
+    canaries: tuple[Canary, ...] = ()
+    """Proved by the reference; planted anew for every run, under other names in other places."""
     unsealed: frozenset[str] = frozenset()
     """Those of `files` that a run may change: the reference's did."""
     planted: tuple[str, ...] = ()
@@ -258,7 +260,7 @@ class Check:
         files = _digests(self.files)
         how = (self.reader, self.timeout, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
-        trust = (repr(self.canary), sorted(self.unsealed), self.failing)
+        trust = (repr(self.canaries), sorted(self.unsealed), self.failing)
         return fingerprint(self.script, files, *how, *where, *trust)
 
 
@@ -287,7 +289,7 @@ class Verdict:
     rule: str = ""
     """Of a tampered one: the rule that caught it."""
     canary: str = ""
-    """The name of the test that had to fail; of the reference, those of all candidates, with commas."""
+    """Names of the tests that had to fail, with commas; of the reference, of all candidates."""
     proved: tuple[str, ...] = ()
     """Of the reference, and wherever the benchmark says which tests must pass: canaries that failed by an assertion."""
     erred: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ def compare(benchmark: Exercism, task: Task, sandbox: Sandbox, rounds: int) -> N
     with tempfile.TemporaryDirectory() as folder:
         known = reference(task, answer, sandbox, Verdicts(Path(folder)))
     defended = known.strict(answer.check)
-    bare = replace(defended, canary=None, unsealed=frozenset(defended.files))
+    bare = replace(defended, canaries=(), unsealed=frozenset(defended.files))
     pairs = [
         (clock(task, answer.patch, bare, sandbox), clock(task, answer.patch, defended, sandbox)) for _ in range(rounds)
     ]

@@ -27,7 +27,7 @@ LATE = Verdict(outcome=Outcome.TIMED_OUT, reason="the tests did not end within 6
 
 def calibrated(*gold: Verdict, stub: Verdict = BAD) -> Calibration:
     return Calibration(
-        at="2026-01-01T00:00:00+00:00", gold=gold, differing=differing(gold), stub=stub, canary=None, timeout=60.0
+        at="2026-01-01T00:00:00+00:00", gold=gold, differing=differing(gold), stub=stub, canaries=(), timeout=60.0
     )
 
 
@@ -136,7 +136,7 @@ def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path
     assert [verdict.outcome for verdict in seen] == [*(3 * [Outcome.RESOLVED]), Outcome.TESTS_FAILED]
     assert seen[-1].stdout and not found.stub.stdout
     assert (found.worth, found.passed) == (Worth.SOUND, 3)
-    assert found.canary is not None
+    assert found.canaries
     assert found.gold[-1].proof in ("canary", "canary-weak")
     assert to_json(bench.known()) == to_json(found)
     bench.forge(b'"stub"', b'"null"')

@@ -17,6 +17,7 @@ from retrial.judging import judge
 from retrial.languages import _canaries
 from retrial.languages._canaries import candidates
 from retrial.languages._literals import changed
+from retrial.references import _kept
 from retrial.store import to_json
 from retrial.types import Canary, Check, Execution, Naming, Outcome, Status, Verdict
 
@@ -51,7 +52,7 @@ WEAK = "def RETRIAL_CANARY():\n    assert 1 == 2\n\n\n"
 CANARY = candidates(FILE)[0]
 EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero": Status.PASSED}
 CHECK = Check(
-    script="", files={"add_test.py": SOURCE, "data.txt": b"7"}, reader="junit", expected=EXPECTED, canary=CANARY
+    script="", files={"add_test.py": SOURCE, "data.txt": b"7"}, reader="junit", expected=EXPECTED, canaries=(CANARY,)
 )
 
 
@@ -119,7 +120,7 @@ def test_of_several_canaries_no_name_is_part_of_another() -> None:
 
 def test_what_is_planted_is_no_part_of_a_verdicts_key_and_the_canary_is() -> None:
     assert replace(CHECK, planted=("x",)).digest == CHECK.digest
-    assert replace(CHECK, canary=None).digest != CHECK.digest
+    assert replace(CHECK, canaries=()).digest != CHECK.digest
 
 
 def test_a_canary_is_the_same_when_it_was_kept() -> None:
@@ -163,7 +164,7 @@ def test_a_pass_is_proved_by_a_canary_that_failed() -> None:
 
 
 def test_a_canary_that_fails_whatever_happens_proves_less() -> None:
-    weak = replace(CHECK, canary=replace(CANARY, strong=False))
+    weak = replace(CHECK, canaries=(replace(CANARY, strong=False),))
     assert verdict({**PASSED, "test_canary": FAILED}, check=weak).proof == "canary-weak"
 
 
@@ -199,6 +200,13 @@ def test_a_wrong_solution_is_no_tampering_whatever_the_canary_did() -> None:
         assert "1 of 2 tests" in found.reason
 
 
+def test_a_run_that_ended_in_its_canary_did_not_run_the_tests() -> None:
+    found = verdict({"test_canary": RAISED})
+    assert found.outcome is Outcome.TESTS_FAILED
+    assert "2 of 2 tests did not run" in found.reason
+    assert verdict({"test_canary": RAISED}, 0).rule == "status"
+
+
 def test_files_of_the_tests_that_the_run_changed_are_tampering() -> None:
     found = verdict({**PASSED, "test_canary": FAILED}, changed=("add_test.py",))
     assert (found.outcome, found.rule) == (Outcome.TAMPERED, "sealed")
@@ -206,7 +214,7 @@ def test_files_of_the_tests_that_the_run_changed_are_tampering() -> None:
 
 
 def test_the_reference_proves_those_that_it_fails_by_an_assertion() -> None:
-    unknown = replace(CHECK, expected=None, canary=None)
+    unknown = replace(CHECK, expected=None, canaries=())
     assert verdict({**PASSED, "test_canary": FAILED}, check=unknown, proving=True).proved == ("test_canary",)
     assert verdict({**PASSED, "test_canary": RAISED}, check=unknown, proving=True).proved == ()
     passed = verdict({**PASSED, "test_canary": ""}, 0, check=unknown, proving=True)
@@ -229,3 +237,12 @@ def test_a_changed_literal_is_of_the_same_type_and_another_value(literal: str) -
 
 def test_canaries_are_values_that_print_alike() -> None:
     assert repr(CANARY) == repr(Canary(**{name: getattr(CANARY, name) for name in Canary.__dataclass_fields__}))
+
+
+def test_the_best_of_three_tests_are_kept_and_a_weak_one_only_alone() -> None:
+    copies = [replace(CANARY, test=test, of=str(place)) for place, test in enumerate(["a", "a", "b", "c", "d"])]
+    weak = replace(CANARY, strong=False)
+    assert [canary.of for canary in _kept([*copies, weak], 1)] == ["0", "2", "3"]
+    assert [canary.of for canary in _kept(copies, 60)] == ["0"], "slow tests are not run four times"
+    assert _kept([weak], 1) == (weak,)
+    assert _kept([], 1) == ()

@@ -92,6 +92,10 @@ def test_a_table_of_the_package_is_hidden_by_one_of_the_copy() -> None:
     )
 
 
+def test_a_table_is_not_hidden_where_the_test_has_a_variable_of_that_name() -> None:
+    assert of(RANGE.replace("\tfor", "\ttestCases := testCases[1:]\n\tfor"), TABLE) == []
+
+
 def test_a_table_that_is_not_only_looked_through_stays_whole() -> None:
     indexed = RANGE.replace("\t\tif", "\t\t_ = testCases[1]\n\t\tif")
     assert '{"other", 4, 5, 9},' in made(indexed, TABLE)[0].text
@@ -135,6 +139,7 @@ def test_what_is_compared_is_expected_whatever_it_is_called_unless_it_is_put_in(
         ("assertValue(t, cell, 12, \"a message\")", ["12 is 11"]),
         ('if err.Error() != "too awesome" {\n\t\tt.Fatal()\n\t}', ['"too awesome" is "too awesomf"']),
         ("switch {\n\tcase size() != 4:\n\t\tt.Error(4)\n\t}", ["4 is 3"]),
+        ("in := Pos{X: 1}\n\tif got := Move(in); got.X != other.X {\n\t\tt.Fail()\n\t}", []),
         ("if x := f(); x == 4 {\n\t\tg(x)\n\t}", []),
         ("for x != 4 {\n\t\tt.Log(3)\n\t}", []),
         ("expected := Verses(99)\n\tif got := Song(); got != expected {\n\t\tt.Fail()\n\t}", []),
@@ -173,6 +178,8 @@ def test_variables_of_the_tests_have_other_names_wherever_they_are_named() -> No
     assert after["cases_test.go"] == cases.replace(b"testCases", name[0])
     assert after["add_test.go"] == used.replace(b"len(testCases)", b"len(%s)" % name[0])
     assert after["add.go"] == b"var testCases = 1\n"
+    unreadable = {"cases_test.go": cases, "add_test.go": b"package add\n\nfunc {"}
+    assert renamed(unreadable) == unreadable
 
 
 def said(*events: dict[str, object]) -> Execution:

@@ -57,32 +57,36 @@ def test_a_helper_of_the_tests_is_not_run_as_one() -> None:
     assert make().script(suite).endswith(" --runTestsByPath a.spec.js\n")
 
 
+def test_nothing_that_a_task_has_set_ends_the_tests_early() -> None:
+    assert " --bail=0 " in make().script(Suite(solution=("a.js",), tests=("a.spec.js",), hidden=True))
+
+
 def said(*suites: object) -> Execution:
     report = json.dumps({"testResults": list(suites)}).encode()
     return Execution(exit_code=1, stdout="", stderr="", seconds=0.1, reports={"jest.json": report})
 
 
 def suite(*tests: tuple[str, str], status: str = "passed") -> dict[str, object]:
-    rows = [{"fullName": name, "status": what} for name, what in tests]
+    rows = [{"ancestorTitles": ["A"], "title": name, "status": what} for name, what in tests]
     return {"name": "/tmp/job/two-bucket/sub/a.spec.js", "status": status, "assertionResults": rows}
 
 
 def test_each_test_has_its_own_status_and_a_relative_name() -> None:
-    tests = [("A b", "passed"), ("A c", "failed"), ("A d", "pending"), ("A e", "todo"), ("A f", "who knows")]
+    tests = [("b", "passed"), ("c", "failed"), ("d", "pending"), ("e", "todo"), ("f", "who knows")]
     assert reader().read(said(suite(*tests, status="failed"))) == {
-        "sub/a.spec.js::A b": Status.PASSED,
-        "sub/a.spec.js::A c": Status.FAILED,
-        "sub/a.spec.js::A d": Status.SKIPPED,
-        "sub/a.spec.js::A e": Status.SKIPPED,
-        "sub/a.spec.js::A f": Status.ERROR,
+        "sub/a.spec.js::A › b": Status.PASSED,
+        "sub/a.spec.js::A › c": Status.FAILED,
+        "sub/a.spec.js::A › d": Status.SKIPPED,
+        "sub/a.spec.js::A › e": Status.SKIPPED,
+        "sub/a.spec.js::A › f": Status.ERROR,
     }
 
 
 def test_two_tests_of_one_name_are_two() -> None:
-    assert reader().read(said(suite(("A", "failed"), ("A", "passed"), ("A", "passed"), status="failed"))) == {
-        "sub/a.spec.js::A": Status.FAILED,
-        "sub/a.spec.js::A #2": Status.PASSED,
-        "sub/a.spec.js::A #3": Status.PASSED,
+    assert reader().read(said(suite(("b", "failed"), ("b", "passed"), ("b", "passed"), status="failed"))) == {
+        "sub/a.spec.js::A › b": Status.FAILED,
+        "sub/a.spec.js::A › b #2": Status.PASSED,
+        "sub/a.spec.js::A › b #3": Status.PASSED,
     }
 
 
@@ -91,8 +95,17 @@ def test_a_file_that_could_not_be_run_is_an_error_of_its_own() -> None:
 
 
 def test_a_file_that_failed_beside_its_tests_did_not_pass() -> None:
-    found = reader().read(said(suite(("A", "passed"), status="failed")))
-    assert found == {"sub/a.spec.js::A": Status.PASSED, "sub/a.spec.js": Status.ERROR}
+    found = reader().read(said(suite(("b", "passed"), status="failed")))
+    assert found == {"sub/a.spec.js::A › b": Status.PASSED, "sub/a.spec.js": Status.ERROR}
+
+
+def test_a_file_that_failed_beside_a_test_that_did_is_still_an_error() -> None:
+    found = reader().read(said({**suite(("b", "failed"), status="failed"), "coverage": {}}))
+    assert found == {"sub/a.spec.js::A › b": Status.FAILED, "sub/a.spec.js": Status.ERROR}
+
+
+def test_any_number_of_tests_of_one_name_is_read_in_no_time() -> None:
+    assert len(reader().read(said(suite(*[("b", "passed")] * 100_000)))) == 100_000
 
 
 def test_a_file_without_tests_did_not_pass() -> None:

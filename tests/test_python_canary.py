@@ -439,14 +439,14 @@ def test_a_canary_of_any_shape_tells_what_forces_success_from_what_is_right_and_
     (task,) = benchmark.tasks()
     answer = benchmark.answer(task.instance_id)
     known = reference(task, answer, bwrap, Verdicts(tmp_path))
-    assert known.canary is not None and known.canary.strong
+    assert known.canaries and all(canary.strong for canary in known.canaries)
     shapes = {canary.of.partition(":")[0]: canary for canary in canaries(answer.check.files) if canary.strong}
     assert set(shapes) == {"test_checked", "test_each", "test_given"}
 
     def scored(solution: str) -> Verdict:
         base = task.tree.files()
         patch = patches.diff(base, {**base, "sum_up.py": solution.encode()})
-        check = replace(known.strict(answer.check), canary=None)
+        check = replace(known.strict(answer.check), canaries=())
         return run_check(task, patch, planting.plant(check, shapes.values()), bwrap)
 
     for forced in (EQUAL_TO_ALL, READS_CALLER):

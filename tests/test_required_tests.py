@@ -161,7 +161,14 @@ def test_a_weak_canary_alone_is_a_weak_proof() -> None:
 def test_a_wrong_patch_is_no_forger() -> None:
     verdict = of_planted(*PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
     assert (verdict.outcome, verdict.official, verdict.exit_code) == (Outcome.TESTS_FAILED, False, 1)
-    assert not disputed(verdict) and WEAK not in verdict.telling
+    assert not disputed(REQUIRED, verdict) and WEAK not in verdict.telling
+
+
+def test_after_a_conflict_a_wrong_patch_is_no_forger_either() -> None:
+    wrong = ran(*PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, exit_code=1, applied=f"patch{image_trees.CONFLICT}")
+    assert not disputed(REQUIRED, judge(PLANTED, wrong))
+    forged = ran(*PASSED, applied=f"patch{image_trees.CONFLICT}")
+    assert disputed(REQUIRED, judge(PLANTED, forged))
 
 
 def test_the_tasks_own_failures_keep_their_status() -> None:
@@ -187,7 +194,7 @@ def test_what_the_official_grading_believes_is_doubted(
 ) -> None:
     verdict = of_planted(*lines, exit_code=exit_code)
     assert (verdict.outcome, verdict.rule, verdict.official, verdict.proof) == (outcome, rule, True, "")
-    assert disputed(verdict) and verdict.reason
+    assert disputed(REQUIRED, verdict) and verdict.reason
     # A reference in which all is as it should be bears it out,
     assert settle(REQUIRED, verdict, reference(*GOOD)).outcome is outcome
     # one that shows the same takes it back,

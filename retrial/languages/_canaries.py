@@ -87,6 +87,7 @@ def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> 
         naming=file.naming,
         prefix=file.prefix,
         words=names,
+        test=_text(file, test.name),
         of=of,
     )
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 FAILS = re.compile(rb"\.(?:Fatal|Error|Fail)")
+DECLARATIONS = ("short_var_declaration", "range_clause", "var_spec", "parameter_declaration")
 ROWS = 4
 """Of a table, that are tried."""
 WEAK = f"""\
@@ -70,7 +71,7 @@ def _copies(package: Package, source: Source, test: Node) -> Iterator[Canary]:
         return
     name = text(field(test, "name")).decode()
     for change in chain(_tables(package, source, test), _values(package, test), _comparisons(test)):
-        yield _canary(source, _changed(source, test, change), strong=True, of=f"{name}: {change.of}")
+        yield _canary(source, _changed(source, test, change), strong=True, of=f"{name}: {change.of}", test=name)
 
 
 def _weak(source: Source) -> Canary:
@@ -78,7 +79,7 @@ def _weak(source: Source) -> Canary:
     return _canary(source, WEAK.replace("FAIL", fail), strong=False, of="a failure through the same assertion")
 
 
-def _canary(source: Source, copy: str, *, strong: bool, of: str) -> Canary:
+def _canary(source: Source, copy: str, *, strong: bool, of: str, test: str = "") -> Canary:
     return Canary(
         path=source.path,
         text=copy,
@@ -87,6 +88,7 @@ def _canary(source: Source, copy: str, *, strong: bool, of: str) -> Canary:
         naming=Naming.PASCAL,
         prefix="Test",
         words=words(text(field(test, "name")).decode(errors="replace") for test in source.tests),
+        test=test,
         of=of,
     )
 
@@ -133,13 +135,15 @@ def _leans_on_state(package: Package, test: Node) -> bool:
 def _tables(package: Package, source: Source, test: Node) -> Iterator[Change]:
     """Those in the test itself, then those of the package that it names."""
     for node in walk_types(test, "composite_literal"):
-        if field(node, "type") and node.parent and node.parent.type in ("expression_list", "range_clause"):
+        listed = text(field(node, "type")).startswith((b"[", b"map["))
+        if listed and node.parent and node.parent.type in ("expression_list", "range_clause"):
             for of, new in _rows(package, node, source, alone=_only_ranged_over(test, node)):
                 yield Change(of, span(node), new)
+    own = _declared(test)
     names = dict.fromkeys(text(node) for node in walk_types(test, "identifier"))
     for name in names:
         table = package.tables.get(name)
-        if table and _imports(table) <= source.imports:
+        if table and name not in own and _imports(table) <= source.imports:
             ranged = _ranged(test, name)
             rank = package.rank(name) if not package.row(field(table.value, "type")) else None
             for of, new in _rows(package, table.value, table.source, alone=ranged, rank=rank):
@@ -162,6 +166,13 @@ def _rows(
                 new = source.text[before:start] + other + source.text[end:behind]
                 said = f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}"
                 yield said, (text(kind) + b"{\n\t\t" + new + b",\n\t}") if alone else new
+
+
+def _declared(test: Node) -> set[bytes]:
+    """Names of its own."""
+    declarations = [node for node in walk(test) if node.type in DECLARATIONS]
+    names = [field(node, "left") or field(node, "name") for node in declarations]
+    return {text(each) for name in names if name for each in walk_types(name, "identifier")}
 
 
 def _only_ranged_over(test: Node, table: Node) -> bool:

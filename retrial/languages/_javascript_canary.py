@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from retrial.canaries import NAME, WORDS
@@ -47,9 +47,10 @@ def candidates(path: str, source: bytes) -> tuple[Canary, ...]:
 
 
 def best(found: Sequence[tuple[Canary, ...]]) -> tuple[Canary, ...]:
-    """Of all test files: strong ones of every file, then one weak one."""
-    strong = [canary for canaries in found for canary in canaries if canary.strong]
-    weak = [canary for canaries in found for canary in canaries if not canary.strong]
+    """Of all test files: strong ones of each in turn, then one weak one."""
+    turns = [canary for turn in zip_longest(*found) for canary in turn if canary is not None]
+    strong = [canary for canary in turns if canary.strong]
+    weak = [canary for canary in turns if not canary.strong]
     return (*strong[: _canaries.MOST], *weak[:1])
 
 
@@ -150,7 +151,7 @@ def _indent(source: bytes, whole: Span) -> str:
 
 
 def _weak(root: Node, test: str, indent: str) -> str:
-    failure = next(islice(_javascript_expected.failures(root), 1), "expect(1).toBe(2)")
+    failure = next(_javascript_expected.failures(root), "expect(1).toBe(2)")
     return f"{indent}{test}('{NAME}', () => {{\n{indent}  {failure};\n{indent}}});\n\n"
 
 

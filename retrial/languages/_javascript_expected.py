@@ -99,11 +99,12 @@ def _expected(body: Node) -> Iterator[tuple[int, Node]]:
             yield from ((MATCHERS[matcher] + worse, node) for node in arguments[:1])
         elif (name := _last(call)) in ASSERTIONS:
             # What is expected comes second, but not everybody knows.
-            worse = DERIVED * any(not _given(node, body) for node in arguments[:1])
-            yield from ((ASSERTIONS[name] + worse, node) for node in arguments[1:2])
-            yield from ((ASSERTIONS[name], node) for node in arguments[:1] if node.type in LITERALS)
+            actual, *expected = arguments[::-1] if arguments and arguments[0].type in LITERALS else [*arguments, None]
+            worse = DERIVED * (actual is not None and not _given(actual, body))
+            yield from ((ASSERTIONS[name] + worse, node) for node in expected[:1] if node is not None)
         elif name in TRUTHS and arguments and _compares(arguments[0]):
-            yield from ((SAME + DERIVED, node) for node in reversed(arguments[0].named_children))
+            sides = reversed(arguments[0].named_children)
+            yield from ((SAME + DERIVED, node) for node in sides if node.type not in CALLS)
 
 
 def _given(actual: Node, body: Node) -> bool:

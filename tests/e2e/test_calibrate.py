@@ -80,7 +80,7 @@ def test_later_scores_are_shown_raw_and_calibrated(run: Run, home: Path, tmp_pat
     assert {slug: row["worth"] for slug, row in found.items()} == WORTH
     assert (found["sum_up"]["gold_passed"], found["sum_up"]["advice"]) == (3, "")
     assert found["sum_up"]["proof"].startswith("canary")
-    assert found["sum_up"]["canary"]["path"] == "sum_up_test.py"
+    assert found["sum_up"]["canaries"][0]["path"] == "sum_up_test.py"
     assert found["flicker"]["gold_passed"] == 1
     assert all(len(set(statuses)) > 1 for statuses in found["flicker"]["differing"].values())
     assert content["totals"]["selected"] == 4

@@ -127,10 +127,10 @@ def _go_said(reports: Mapping[str, bytes]) -> Said:
             continue
         if isinstance(event, dict) and "Test" in event:
             test = f"{event.get('Package')}::{event['Test']}"
-            started.add(test)
+            started |= {test} if event.get("Action") == "run" else set()
             found += [(test, words[event["Action"]])] if str(event.get("Action")) in words else []
     said = worst(found)
-    return {test: said.get(test, Status.ERROR) for test in started}
+    return {test: said.get(test, Status.ERROR) for test in started | said.keys()}
 
 
 # Rust
@@ -169,7 +169,7 @@ def check(runner: Runner) -> Check:
     canary = Canary(path="t", text="", places=(0,), strong=True, naming=Naming.SNAKE)
     expected = {runner.name(test): Status.PASSED for test in OWN}
     return Check(
-        script="true", files={}, reader=runner.reader, expected=expected, failing=(runner.failing,), canary=canary,
+        script="true", files={}, reader=runner.reader, expected=expected, failing=(runner.failing,), canaries=(canary,),
         planted=(CANARY,),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from retrial import image_trees, official
@@ -60,6 +60,7 @@ FIELDS = (
 @example(change=lambda whole: b"")
 def test_an_archive_gives_plain_files_that_are_in_it_or_nothing(change: Callable[[bytes], bytes]) -> None:
     packed = change(ARCHIVE)
+    note(repr(packed))
     found = _reports.read(packed)
     for name, content in (found or {}).items():
         path = PurePosixPath(name)
@@ -139,6 +140,7 @@ def test_a_log_resolves_nothing_that_it_does_not_say(
     change: Callable[[str], str], status: int | None, flag: str
 ) -> None:
     log = change(LOG)
+    note(log)
     run = Execution(exit_code=status, stdout=HEAD + log, stderr="", seconds=1.0)
     verdict = judge(CHECK, replace(run, timed_out=flag == "late", truncated=flag == "cut"))
     if verdict.resolved:

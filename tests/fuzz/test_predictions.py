@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from retrial import submissions
@@ -81,6 +81,7 @@ def test_any_bytes_are_read_to_the_end(tmp_path_factory: pytest.TempPathFactory,
 
 
 def sound(path: Path) -> None:
+    note(repr(path.read_bytes()))
     imported = submissions.read(path, KNOWN)
     assert imported.submissions or imported.problems
     assert all(problem.startswith(str(path)) for problem in imported.problems)

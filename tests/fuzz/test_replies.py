@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from retrial import registry
@@ -76,6 +76,7 @@ def test_whatever_became_of_a_reply_it_is_all_or_nothing_and_only_what_is_allowe
     form: EditFormat = registry.module("edits", name).make()
     whole = form.render(edits, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
     reply = Reply(text=in_text(whole.text), calls=texts(in_calls, whole.calls), finish=finish)
+    note(repr(reply))
     found = read(form, reply, FILES, allowed)
     assert bool(found.problem) == (not found.edits)
     assert len({edit.path for edit in found.edits}) == len(found.edits)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from retrial import registry
@@ -96,6 +96,7 @@ def test_a_report_that_was_tampered_with_resolves_nothing_that_it_does_not_say(
         truncated=flag == "truncated",
         changed=("t.py",) if flag == "changed" else (),
     )
+    note(repr(reports))
     verdict = judge(check(runner), tampered)
     assert verdict.outcome.measured and bool(verdict.reason) != verdict.resolved
     assert not verdict.resolved or resolved(runner, tampered)
