@@ -20,8 +20,6 @@ RUNS = 6
 KEPT = 3
 """Of different tests: what lets one test fail at random, or looks up what is expected where there are two answers,
 gets past one canary every other time."""
-SLOW = 10.0
-"""Seconds: where tests take so long, one must do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +88,15 @@ def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], sandbox:
     planted = replace(canaries.plant(check, group), proving=True)
     verdict = run_check(task, patch, planted, sandbox)
     proved = [canary for canary, name in zip(group, planted.planted, strict=True) if name in verdict.proved]
-    return Reference(verdict=verdict, canaries=_kept(proved, verdict.seconds))
+    return Reference(verdict=verdict, canaries=_kept(proved))
 
 
-def _kept(proved: Sequence[Canary], seconds: float) -> tuple[Canary, ...]:
+def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:
     """The first of each test, the best tests first; a weak one only where there is no other."""
     strong = [canary for canary in proved if canary.strong]
     of_each = {(canary.path, canary.test): canary for canary in reversed(strong)}
     best = [canary for canary in strong if canary in of_each.values()]
-    return tuple(best[: 1 if seconds > SLOW else KEPT]) or tuple(proved[:1])
+    return tuple(best[:KEPT]) or tuple(proved[:1])
 
 
 def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
