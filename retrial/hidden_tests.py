@@ -18,8 +18,8 @@ from retrial.languages._syntax import parse
 from retrial.protocols import Sandbox
 from retrial.types import Canary, Check, Environment, Required
 
-COPIES = 2
-"""Strong canaries in one run: each takes as long as the test that it is a copy of."""
+COPIES = 1
+"""Strong canaries in one run: each takes as long as the test that it is a copy of, and a failure takes time to show."""
 DOCUMENTED = re.compile(r"""[^:]*:[^\n"']*\n\s*(?:[rbuRBU]{0,2}["']{1,3})""")
 """Behind the name of a function: unittest reports a test that has a docstring under that, so a copy would be taken for
 the original."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +33,13 @@ UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticErro
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 STATUS = ">>>>> Test Exit Code"
 """In a log, with the test command's exit status behind it: read to tell printed results from those of a run."""
+
+ORDINARY = 300_000_000
+"""Steps, a few seconds' worth: what the worst of their patterns would take."""
+SLOW = "Testing against Django installed in"
+"""From every one of these a pattern looks through all that follows."""
+SECONDS = 60.0
+READING = (sys.executable, "-c", "from retrial import official; official.answer()")
 
 _FAILURE = re.compile(r"FAIL|ERROR| [FE]$")
 """What lines have in which parsers for Python see a failure."""
@@ -56,23 +66,8 @@ class Grade:
 
 def grade(required: Required, log: str) -> Grade:
     """Raises: UsageError when the package is not there."""
-    grading = _module("grading")
-    spec = _spec(required)
-    try:
-        with _file(log) as path:
-            found, readable = grading.get_logs_eval(spec, path)
-    except UNREADABLE:
-        # A line that its parser did not think of, which a patch may well have printed.
-        return Grade(resolved=False, found=False, tests={})
-    wanted = {"FAIL_TO_PASS": spec.FAIL_TO_PASS, "PASS_TO_PASS": spec.PASS_TO_PASS}
-    kind = _module("constants").EvalType(required.eval_type)
-    report = grading.get_eval_tests_report(found, wanted, eval_type=kind)
-    full = _module("constants").ResolvedStatus.FULL.value
-    return Grade(
-        resolved=bool(readable) and grading.get_resolution_status(report) == full,
-        found=bool(readable),
-        tests={str(test): _STATUSES.get(str(status), Status.ERROR) for test, status in found.items()},
-    )
+    resolved, found, tests = _patiently(_grade, required, log, otherwise=(False, False, {}))
+    return Grade(resolved=resolved, found=found, tests={test: Status(status) for test, status in tests.items()})
 
 
 def failures(required: Required, log: str) -> frozenset[str]:
@@ -80,18 +75,50 @@ def failures(required: Required, log: str) -> frozenset[str]:
 
     The official map holds the last word on each, and a patch can have that by printing when all is over.
     """
-    parser = _module("log_parsers").PARSER_REGISTRY[required.parser]
-    if _language(parser) != "python":
-        return frozenset()
-    spec, found = _spec(required), set[str]()
-    for line in {line for line in log.partition(START)[2].split("\n") if _FAILURE.search(line)}:
-        with suppress(*UNREADABLE):
-            found |= {str(test) for test, status in parser(line, spec).items() if status in ("FAILED", "ERROR")}
-    return frozenset(found)
+    return frozenset(_patiently(_failures, required, log, otherwise=()))
 
 
 def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any] | None:
     """The content of the official report.json of one instance that was run; None where its parser gives up."""
+    found: dict[str, Any] | None = _patiently(_report, required, log, instance_id, patch, otherwise=None)
+    return found
+
+
+def failure(log: str) -> tuple[str, bool]:
+    """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
+    reason, sure = _patiently(_failure, Required(parser=""), log, otherwise=("", False))
+    return reason, sure
+
+
+def _grade(required: Required, log: str) -> tuple[bool, bool, dict[str, str]]:
+    grading, spec = _module("grading"), _spec(required)
+    try:
+        with _file(log) as path:
+            found, readable = grading.get_logs_eval(spec, path)
+    except UNREADABLE:
+        # A line that its parser did not think of, which a patch may well have printed.
+        return False, False, {}
+    wanted = {"FAIL_TO_PASS": spec.FAIL_TO_PASS, "PASS_TO_PASS": spec.PASS_TO_PASS}
+    kind = _module("constants").EvalType(required.eval_type)
+    report = grading.get_eval_tests_report(found, wanted, eval_type=kind)
+    full = _module("constants").ResolvedStatus.FULL.value
+    resolved = bool(readable) and grading.get_resolution_status(report) == full
+    tests = {str(test): str(_STATUSES.get(str(status), Status.ERROR)) for test, status in found.items()}
+    return resolved, bool(readable), tests
+
+
+def _failures(required: Required, log: str) -> list[str]:
+    parser = _module("log_parsers").PARSER_REGISTRY[required.parser]
+    if _language(parser) != "python":
+        return []
+    spec, found = _spec(required), set[str]()
+    for line in {line for line in log.partition(START)[2].split("\n") if _FAILURE.search(line)}:
+        with suppress(*UNREADABLE):
+            found |= {str(test) for test, status in parser(line, spec).items() if status in ("FAILED", "ERROR")}
+    return sorted(found)
+
+
+def _report(required: Required, log: str, instance_id: str, patch: str) -> dict[str, Any] | None:
     prediction = {"instance_id": instance_id, "model_patch": patch}
     try:
         with _file(log) as path:
@@ -100,12 +127,37 @@ def report(instance_id: str, required: Required, patch: str, log: str) -> dict[s
         return None
 
 
-def failure(log: str) -> tuple[str, bool]:
-    """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
+def _failure(required: Required, log: str) -> tuple[str, bool]:
     module = _module("infra_failure")
     with _file(log) as path:
         found = module.classify_logs(path)
     return (str(found[0]), found[1] == module.TIER_ENVIRONMENT) if found else ("", False)
+
+
+def _patiently(reader: Callable[..., Any], required: Required, log: str, *more: str, otherwise: Any) -> Any:
+    """What it says of the log; `otherwise` when it comes to no end.
+
+    Official patterns can take the square of a line's length, or of the log's, and nothing can stop them in a thread: an
+    odd log is read by a process that can be ended.
+    """
+    _module("grading")
+    if sum(len(line) ** 2 for line in log.split("\n")) + log.count(SLOW) * len(log) <= ORDINARY:
+        return reader(required, log, *more)
+    request = json.dumps([reader.__name__, asdict(required), log, *more])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    try:
+        done = subprocess.run(READING, input=request.encode(), env=variables, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return otherwise
+    return json.loads(done.stdout) if done.returncode == 0 else otherwise
+
+
+def answer() -> None:
+    """In that process."""
+    name, known, log, *more = json.load(sys.stdin)
+    lists = {field: tuple(value) for field, value in known.items() if isinstance(value, list)}
+    reader = {each.__name__: each for each in (_grade, _failures, _report, _failure)}[name]
+    json.dump(reader(Required(**{**known, **lists}), log, *more), sys.stdout)
 
 
 @contextmanager

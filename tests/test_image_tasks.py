@@ -121,6 +121,13 @@ def test_one_file_cannot_fill_the_disk(sandbox: Docker) -> None:
     assert seen.stdout == f"{10 << 20}\n"
 
 
+def test_nor_can_many(sandbox: Docker) -> None:
+    script = "for n in 1 2 3 4; do head -c 5000000 /dev/zero >/big$n; done; echo written; exec sleep 1000"
+    seen = run(sandbox, script, limits=replace(LIMITS, disk_mb=10))
+    assert (seen.stdout, seen.exit_code, seen.timed_out) == ("written\n", None, False)
+    assert "wrote more than 10 MB" in seen.stderr
+
+
 def test_memory_and_processes_are_limited(sandbox: Docker) -> None:
     seen = run(sandbox, "python3 -c 'x = b\"x\" * (2 << 30)'")
     assert seen.oom

@@ -66,6 +66,9 @@ def test_what_is_expected_is_changed_before_anything_else(statements: str, first
         "assertThat(a.get(1)).isEqualTo(others.get(0));",
         "assertThat(a.f(1)).isEqualTo('\\n');",
         "a.contains(1);",
+        "assertThat(a.equals(b)).isTrue();",
+        "assertTrue(a == b);",
+        "assertTrue(() -> a.is(1));",
     ],
 )
 def test_what_is_put_in_and_what_is_said_are_left_alone(statements: str) -> None:
@@ -78,15 +81,28 @@ def test_a_constant_becomes_another_of_its_kind() -> None:
     assert changed("assertThat(a.f(1)).isEqualTo(State.WIN);") == []
 
 
-def test_what_methods_of_the_test_class_assert_comes_after_values() -> None:
-    helper = "void check(Node node, int id) { assertThat(node.id()).isEqualTo(id); }"
-    assert changed("check(tree, 7); assertThat(tree.size()).isEqualTo(5);", helper) == ["5 is 4", "7 is 6"]
+HELPER = "void check(Node node, int id) { assertThat(node.id()).isEqualTo(id); }"
 
 
-def test_tests_that_are_sure_come_before_those_that_loop() -> None:
+@pytest.mark.parametrize("unsure", ["check(tree, 7);", "assertThat(a.all()).contains(7);"])
+def test_what_other_solutions_may_see_otherwise_is_changed_only_where_there_is_nothing_else(unsure: str) -> None:
+    assert changed(unsure, HELPER) == ["7 is 6"]
+    assert changed(f"{unsure} assertThat(tree.size()).isEqualTo(5);", HELPER) == ["5 is 4"]
+
+
+def test_tests_that_loop_are_copied_only_where_there_are_no_others() -> None:
     looping = "@Test\n    void looping() { for (int i = 0; i < 3; i++) assertThat(a.f(i)).isEqualTo(4); }\n"
-    source = f"class ATest {{\n    {looping}\n    @Test\n    void small() {{ assertThat(a.f(1)).isEqualTo(3); }}\n}}\n"
-    assert [canary.of for canary in of(source)] == ["small: 3 is 2", "looping: 4 is 3"]
+    small = "@Test\n    void small() { assertThat(a.f(1)).isEqualTo(3); }"
+    assert [canary.of for canary in of(f"class ATest {{\n    {looping}}}\n")] == ["looping: 4 is 3"]
+    assert [canary.of for canary in of(f"class ATest {{\n    {looping}\n    {small}\n}}\n")] == ["small: 3 is 2"]
+
+
+def test_rows_of_a_test_with_parameters_are_changed_where_it_has_no_values_of_its_own() -> None:
+    rows = '@ParameterizedTest @CsvSource({"1, 2", "3, 4"}) void rows(int a, int b) { assertEquals(b, f(a)); }'
+    assert [canary.of for canary in of(f"class ATest {{ {rows} }}")] == [
+        'rows: "1, 2" is "1, 1"',
+        'rows: "3, 4" is "3, 3"',
+    ]
 
 
 NESTED = f"""{IMPORTS}class ATest {{
@@ -96,10 +112,9 @@ NESTED = f"""{IMPORTS}class ATest {{
     }}
 
     @Nested class Inner {{
-        @ParameterizedTest
-        @CsvSource({{"1, 2"}})
-        public void testInner(int given, int expected) throws Exception {{
-            assertThat(a.f(given)).isEqualTo(expected);
+        @Test
+        public void testInner() throws Exception {{
+            assertThat(a.f(2)).isEqualTo(5);
         }}
 
         @Test void testLast() {{ assertThat(a.g()).isEqualTo("x"); }}
@@ -110,15 +125,12 @@ NESTED = f"""{IMPORTS}class ATest {{
 
 def test_a_copy_stays_in_its_class() -> None:
     found = {canary.of: canary for canary in of(NESTED)}
-    assert list(found) == ['testLast: "x" is "y"', "testOuter: 3 is 2", 'testInner: "1, 2" is "1, 1"']
-    outer, inner = found["testOuter: 3 is 2"], found['testInner: "1, 2" is "1, 1"']
-    assert [NESTED[place:].split("\n")[0] for place in outer.places] == ["    @Test"]
-    assert {NESTED[place:].split("\n")[0].split("(")[0] for place in inner.places} == {
-        "        @ParameterizedTest",
-        "        @Test void testLast",
-    }
-    assert inner.text.startswith("        @ParameterizedTest\n")
-    assert f"public void {NAME}(int given" in inner.text
+    assert list(found) == ["testInner: 5 is 4", 'testLast: "x" is "y"', "testOuter: 3 is 2"]
+    outer, inner = found["testOuter: 3 is 2"], found["testInner: 5 is 4"]
+    assert [NESTED[place:].split("{")[0] for place in outer.places] == ["    @Test\n    void testOuter() "]
+    assert {NESTED[place:].split("(")[0].split()[-1] for place in inner.places} == {"testInner", "testLast"}
+    assert inner.text.startswith("        @Test\n")
+    assert f"public void {NAME}() throws Exception" in inner.text
     assert {canary.prefix for canary in found.values()} == {"test"}
 
 

@@ -58,6 +58,33 @@ def test_any_line_that_calls_a_test_failed_is_seen() -> None:
     assert not official.failures(replace(REQUIRED, parser="parse_log_gotest"), log("--- FAIL: TestA (0.00s)"))
 
 
+@pytest.mark.parametrize(
+    ("parser", "odd"),
+    [
+        ("parse_log_sympy", " " * 400_000),
+        ("parse_log_django", f"x ... {official.SLOW} \n" * 40_000),
+        ("parse_log_pytest", "1" * 400_000),
+    ],
+)
+def test_no_log_is_read_for_ever(parser: str, odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(official, "SECONDS", 3.0)
+    required = replace(REQUIRED, parser=parser)
+    assert not official.grade(required, log(odd)).found
+
+
+def test_a_long_log_says_what_a_short_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = log("PASSED t.py::new", "PASSED t.py::old", "FAILED t.py::other - no", "ERROR t.py::old")
+    required = replace(REQUIRED, pass_to_pass=())
+
+    def said() -> tuple[object, ...]:
+        found = official.grade(required, lines), official.failures(required, lines)
+        return *found, official.report("a__b-1", required, "a patch", lines), official.failure(lines)
+
+    short = said()
+    monkeypatch.setattr(official, "ORDINARY", 0)
+    assert said() == short and short[0] == official.grade(required, lines)
+
+
 def test_the_report_of_an_instance_has_the_official_fields() -> None:
     report = official.report("a__b-1", REQUIRED, "a patch", log("PASSED t.py::new", "PASSED t.py::old"))
     assert report is not None

@@ -126,7 +126,7 @@ class _File:
                 yield from _all(_values(side), Sureness.VALUE)
                 yield from self._other_constants([side])
                 yield from _all(_values(*variables.get(_text(side), ())), Sureness.VARIABLE)
-        elif len(arguments) == 1 and arguments[0].type != "binary_expression":
+        elif len(arguments) == 1 and _bare(arguments[0]).type not in ("binary_expression", "unary_expression"):
             yield _other_truth(call, name)
 
     def _other_constants(self, nodes: Iterable[Node]) -> Iterator[Expected]:
@@ -159,18 +159,22 @@ def _test(statement: Node) -> _Test | None:
 
 def _sides(arguments: tuple[Node, ...]) -> tuple[Node, ...]:
     """Of an equality."""
-    found = arguments[0]
-    while found.type == "parenthesized_expression" and found.named_children:
-        found = found.named_children[0]
+    found = _bare(arguments[0])
     left, operator, right = (found.child_by_field_name(field) for field in ("left", "operator", "right"))
     if len(arguments) != 1 or left is None or right is None or _text(operator) != "==":
         return ()
     return left, right
 
 
+def _bare(node: Node) -> Node:
+    while node.type == "parenthesized_expression" and node.named_children:
+        node = node.named_children[0]
+    return node
+
+
 def _other_truth(call: Node, macro: str) -> Expected:
-    """Of something that is true or false by itself, whatever its type: no comparison is negated by this, for then a
-    value that is equal to anything would fail as it must."""
+    """Of something that is true or false by itself. Never of a comparison: a negated one fails as it must for a value
+    that is equal to anything."""
     bare = macro.removesuffix("_FALSE")
     span = call.start_byte, call.start_byte + len(macro)
     return Expected(span=span, sureness=Sureness.CONSTANT, other=bare if bare != macro else f"{macro}_FALSE")

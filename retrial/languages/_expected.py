@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from retrial.languages._canaries import Span, Test
@@ -22,8 +22,6 @@ class Sureness(IntEnum):
     MESSAGE = 3
     ARGUMENT = 4
     """Of a function of the test file that asserts; it may be something that is put in."""
-    UNSTEADY = 10
-    """On top of these: of a test that loops or waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +41,25 @@ class Draft:
     expected: tuple[Expected, ...]
     scope: int
     unsteady: bool
+    """It loops or waits."""
 
     @property
     def sureness(self) -> int:
-        least = min((each.sureness for each in self.expected), default=Sureness.UNSTEADY)
-        return least + Sureness.UNSTEADY if self.unsteady else least
+        return min((each.sureness for each in self.expected), default=len(Sureness))
+
+    def without(self, sureness: Sureness) -> Draft:
+        return replace(self, expected=tuple(each for each in self.expected if each.sureness is not sureness))
 
 
 def ranked(drafts: Iterable[Draft]) -> tuple[Test, ...]:
-    """The surest first; of the same kind those of the largest scope, where a copy has most places to be in."""
+    """The surest first; of the same kind those of the largest scope, where a copy has most places to be in. Only where
+    there is nothing else is that changed which may be something that is put in, for honest solutions may differ then,
+    and are tests copied that loop or wait."""
     found = list(drafts)
+    if any(each.sureness < Sureness.ARGUMENT for draft in found for each in draft.expected):
+        found = [draft.without(Sureness.ARGUMENT) for draft in found]
+    if any(draft.expected and not draft.unsteady for draft in found):
+        found = [replace(draft, expected=()) if draft.unsteady else draft for draft in found]
     sizes = Counter(draft.scope for draft in found)
     found.sort(key=lambda draft: (draft.sureness, -sizes[draft.scope], draft.whole))
     return tuple(_test(draft) for draft in found)

@@ -30,9 +30,9 @@ WAITS = re.compile(rb"\b(?:Thread|sleep|ExecutorService)\b")
 
 # Of JUnit, expected first, and of AssertJ; how close something must be is no part of what is expected.
 EQUALS = frozenset({"assertEquals", "assertArrayEquals", "assertIterableEquals", "assertLinesMatch"})
-MATCHES = re.compile(
-    r"isEqualTo|isCloseTo|hasSize|hasDimensions|hasToString|startsWith|endsWith|contains(?!IgnoringCase)\w*"
-)
+EXACT = re.compile(r"isEqualTo|isCloseTo|hasSize|hasDimensions|hasToString|contains(?:Exactly|Only)\w*")
+# Something else may be in there too, in another solution.
+LOOSE = re.compile(r"startsWith|endsWith|contains(?!IgnoringCase)\w*")
 CLOSE = "isCloseTo"
 MESSAGES = re.compile(r"(?:with|has)Message(?:Containing)?")
 TRUTHS = {
@@ -117,22 +117,24 @@ class _File:
         name, arguments = _text(call.child_by_field_name("name")), _arguments(call)
         if name in EQUALS:
             yield from self._values(arguments[:1], variables)
-        elif name in JUNIT_TRUTHS and arguments and arguments[0].type != "lambda_expression":
+        elif name in JUNIT_TRUTHS and arguments and _plain_truth(arguments[0]):
             start = (call.child_by_field_name("object") or call).start_byte
             yield Expected(span=(start, arguments[0].start_byte), sureness=Sureness.CONSTANT, other=JUNIT_TRUTHS[name])
         elif name in self.helpers and call.child_by_field_name("object") is None:
             yield from _all(_literals(*reversed(arguments)), Sureness.ARGUMENT)
-        elif _of_assertj(call):
-            yield from self._matched(call, name, arguments, variables)
+        elif _text((begin := _begin(call)).child_by_field_name("name")).startswith("assertThat"):
+            yield from self._matched(begin, call, variables)
 
-    def _matched(
-        self, call: Node, name: str, arguments: tuple[Node, ...], variables: Mapping[str, list[Node]]
-    ) -> Iterator[Expected]:
-        if MATCHES.fullmatch(name):
+    def _matched(self, begin: Node, call: Node, variables: Mapping[str, list[Node]]) -> Iterator[Expected]:
+        """By AssertJ, in a chain of calls that begins with `assertThat(…)` or its kin."""
+        name, arguments = _text(call.child_by_field_name("name")), _arguments(call)
+        if EXACT.fullmatch(name):
             yield from self._values(arguments[:1] if name == CLOSE else arguments, variables)
+        elif LOOSE.fullmatch(name):
+            yield from _all(_literals(*arguments), Sureness.ARGUMENT)
         elif MESSAGES.fullmatch(name):
             yield from _all(_literals(*arguments), Sureness.MESSAGE)
-        elif name in TRUTHS and not arguments:
+        elif name in TRUTHS and not arguments and all(map(_plain_truth, _arguments(begin))):
             named = call.child_by_field_name("name") or call
             span = named.start_byte, call.end_byte
             yield Expected(span=span, sureness=Sureness.CONSTANT, other=TRUTHS[name])
@@ -173,11 +175,18 @@ def _literal(node: Node) -> bool:
     return node.type in LITERALS and not (node.type == "character_literal" and b"\\" in _bytes(node))
 
 
-def _of_assertj(call: Node) -> bool:
-    """What comes after `assertThat(…)` and its kin."""
+def _begin(call: Node) -> Node:
+    """Of a chain of calls, the first."""
     while call.type == "method_invocation" and (owner := call.child_by_field_name("object")):
         call = owner
-    return _text(call.child_by_field_name("name")).startswith("assertThat")
+    return call
+
+
+def _plain_truth(node: Node) -> bool:
+    """No comparison: to ask for its contrary would be a negated one, which fails as it must for a value that is equal
+    to anything."""
+    compared = node.type == "binary_expression" or _text(node.child_by_field_name("name")) == "equals"
+    return not compared and node.type not in ("lambda_expression", "method_reference", "unary_expression")
 
 
 def _of_an_object(node: Node) -> bool:
