@@ -122,8 +122,9 @@ def _go_said(reports: Mapping[str, bytes]) -> Said:
     found, started = [], set[str]()
     for line in reports["go.json"].decode(errors="replace").splitlines():
         try:
-            event = json.loads(line)
-        except ValueError:
+            # Go's own lines are not indented.
+            event = json.loads(line) if line.startswith("{") else None
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict) and "Test" in event:
             test = f"{event.get('Package')}::{event['Test']}"
