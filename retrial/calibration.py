@@ -50,7 +50,7 @@ class Calibration:
     """Tests that did not end the same way in all runs of the reference."""
     stub: Verdict
     canaries: tuple[Canary, ...]
-    """The one that the reference proved, where there is one."""
+    """Those that the reference proved."""
     timeout: float
     """Seconds that each run might take."""
 

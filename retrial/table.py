@@ -238,12 +238,11 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
 def _calibrated(report: Report, content: Mapping[str, Any]) -> list[str]:
     """The rate without tasks that are void here, and whether anybody has looked which these are."""
     found, ran = content["rate_calibrated"], any(row.verdict.seconds for row in report.measured)
-    never = (
-        f"never here: report.py --calibrate -b {_source(report)}" if ran and not totals(report)["calibrated"] else ""
-    )
+    never = ran and not totals(report)["calibrated"]
+    command = f"report.py --calibrate -b {_source(report)}"
     if not report.void:
-        return [f"calibrated    {never}"] if never else []
-    told = f" ({never})" if never else ""
+        return [f"calibrated    never here: {command}"] if never else []
+    told = f" (never calibrated: {command})" if never else ""
     lines = [f"calibrated    {_percent(found)} of {found['of']}, without {len(report.void)} void here{told}"]
     return lines + [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
 
