@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from retrial.canaries import NAME, WORDS
+from retrial.canaries import NAME
 from retrial.languages import _canaries, _javascript_expected, _syntax
 from retrial.languages._canaries import Span, Test, TestFile
 from retrial.types import Canary, Naming
@@ -36,8 +36,17 @@ class Found:
     callee: str
 
 
-def candidates(path: str, source: bytes) -> tuple[Canary, ...]:
-    """Of one test file; only a weak one where its tests are made in a way that is not known here."""
+def candidates(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    """Strong ones of each test file in turn, then one weak one."""
+    of_each = [_of_file(path, source) for path, source in sorted(files.items())]
+    found = [canary for turn in zip_longest(*of_each) for canary in turn if canary is not None]
+    strong = [canary for canary in found if canary.strong]
+    weak = [canary for canary in found if not canary.strong]
+    return (*strong[: _canaries.MOST], *weak[:1])
+
+
+def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:
+    """Only a weak one where its tests are made in a way that is not known here."""
     root = _syntax.parse("javascript", source)
     found = sorted(_tests(root, source), key=lambda each: (each.rank, each.test.whole))
     if not found:
@@ -46,28 +55,18 @@ def candidates(path: str, source: bytes) -> tuple[Canary, ...]:
     return _canaries.candidates(file, _weak(root, found[0].callee, _indent(source, found[0].test.whole)))
 
 
-def best(found: Sequence[tuple[Canary, ...]]) -> tuple[Canary, ...]:
-    """Of all test files: strong ones of each in turn, then one weak one."""
-    turns = [canary for turn in zip_longest(*found) for canary in turn if canary is not None]
-    strong = [canary for canary in turns if canary.strong]
-    weak = [canary for canary in turns if not canary.strong]
-    return (*strong[: _canaries.MOST], *weak[:1])
-
-
 def _tests(root: Node, source: bytes) -> Iterator[Found]:
     shared: dict[int, frozenset[bytes]] = {}
     for node in _syntax.walk(root):
         scope = node.parent
         if node.type != "expression_statement" or scope is None or not _is_scope(scope):
             continue
-        call = node.named_children[0]
-        if call.type == "call_expression" and (name := _name(call)) and (body := _function(call)):
+        call = next((child for child in node.named_children if child.type == "call_expression"), None)
+        if call is not None and (name := _name(call)) and (body := _function(call)):
             if scope.id not in shared:
                 shared[scope.id] = _made_around(scope)
-            whole = _lines(node, source)
-            yield _found(
-                Test(whole=whole, name=name, literals=(), scope=scope.start_byte), call, body, shared[scope.id]
-            )
+            test = Test(whole=_lines(node, source), name=name, literals=(), scope=scope.start_byte)
+            yield _found(test, call, body, shared[scope.id])
 
 
 def _found(test: Test, call: Node, body: Node, around: frozenset[bytes]) -> Found:
@@ -168,11 +167,6 @@ def _at_the_end(path: str, root: Node, source: bytes) -> tuple[Canary, ...]:
             places=(len(source),),
             strong=False,
             naming=Naming.WORDS,
-            words=WORDS,
             of="a failure through the same assertion",
         ),
     )
-
-
-def of_files(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return best([candidates(path, source) for path, source in sorted(files.items())])

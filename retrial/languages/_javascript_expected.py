@@ -99,9 +99,9 @@ def _expected(body: Node) -> Iterator[tuple[int, Node]]:
             yield from ((MATCHERS[matcher] + worse, node) for node in arguments[:1])
         elif (name := _last(call)) in ASSERTIONS:
             # What is expected comes second, but not everybody knows.
-            actual, *expected = arguments[::-1] if arguments and arguments[0].type in LITERALS else [*arguments, None]
-            worse = DERIVED * (actual is not None and not _given(actual, body))
-            yield from ((ASSERTIONS[name] + worse, node) for node in expected[:1] if node is not None)
+            pair = arguments[1::-1] if arguments and arguments[0].type in LITERALS else arguments[:2]
+            worse = DERIVED * any(not _given(node, body) for node in pair[:1])
+            yield from ((ASSERTIONS[name] + worse, node) for node in pair[1:])
         elif name in TRUTHS and arguments and _compares(arguments[0]):
             sides = reversed(arguments[0].named_children)
             yield from ((SAME + DERIVED, node) for node in sides if node.type not in CALLS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-IMPORT = re.compile(rb"""(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(['"])node:test\1""")
+IMPORT = re.compile(rb"""\b(?:from|import|import\s*\(|require\s*\()\s*(['"])node:test\1""")
 
 
 def wanted(contents: Mapping[str, bytes]) -> bool:

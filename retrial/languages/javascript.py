@@ -55,11 +55,13 @@ SUSPICIOUS = (
     (r"\bprocess\s*\.\s*(?:on|once|exitCode)\b", "waits for the end of the process, or sets its status"),
     (r"asymmetricMatch|\$\$typeof", "a value that takes part in being compared"),
     (r"\bexpect\b|\bassert\s*\.\s*\w+\s*=[^=]|\bjest\s*\.", "the assertions of its tests"),
-    (r"(?:from|require\s*\(|import\s*\(?)\s*['\"](?:node:)?(?:assert|test|child_process|inspector|vm|module|v8)\b",
+    (r"(?:from|require\s*\(|import\s*\(|import)\s*['\"](?:node:)?(?:assert|test|async_hooks|child_process|inspector|vm|module|v8)\b",
      "a module that solutions hardly need"),
-    (r"\b(?:e|err|error|Error\([^)]*\))\s*\.\s*stack\b|prepareStackTrace|captureStackTrace", "looks at its caller"),
+    (r"\b(?:e|err|error|Error\([^)]{0,80}\))\s*\.\s*stack\b|prepareStackTrace|captureStackTrace",
+     "looks at its caller"),
     (r"RETRIAL_|jest\.json|\.(?:spec|test)\.js\b|\brequire\s*\.\s*(?:cache|main)\b|\bmodule\s*\.\s*parent\b",
      "looks for its tests"),
+    (r"\.\s*constructor\s*\(\s*['\"`]", "makes code out of text"),
     (r"\b(?:globalThis|global)\s*(?:\.\s*\w+\s*=[^=]|\[)", "changes what is global"),
     (r"\b(?:Object|Array|Function|Promise|Number|String|Reflect|JSON|Symbol)\s*\.(?:\s*prototype\s*\.)?\s*\w+\s*=[^=]",
      "changes what belongs to the language"),
@@ -112,7 +114,7 @@ def script(suite: Suite) -> str:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return _javascript_canary.of_files({path: text for path, text in files.items() if patches.matches(path, RUN)})
+    return _javascript_canary.candidates({path: text for path, text in files.items() if patches.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -83,7 +83,7 @@ def _jest(results: Results) -> dict[str, bytes]:
         for test, status in results.items()
     ]
     status = "failed" if {"failed", "error"} & set(results.values()) else "passed"
-    suite = {"name": "/tmp/job/work/box.test.js", "status": status, "assertionResults": tests}
+    suite = {"name": "/tmp/job/box/box.test.js", "status": status, "assertionResults": tests}
     return {"jest.json": json.dumps({"success": status == "passed", "testResults": [suite]}, indent=1).encode()}
 
 
