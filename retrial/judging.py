@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from retrial import registry, required_tests
+from retrial.finding import Finding
 from retrial.protocols import Reader
 from retrial.types import Check, Execution, Outcome, Status, Verdict
 from retrial.words import some
@@ -16,16 +17,6 @@ STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 TELLING_LINES = 3
 TELLING_CHARACTERS = 300
 STATUS_READER = "status"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is to be said of an execution."""
-
-    outcome: Outcome
-    reason: str = ""
-    rule: str = ""
-    """That was broken, where something was tampered with."""
 
 
 def judge(check: Check, execution: Execution) -> Verdict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from retrial import canary_logs, image_trees, official
 from retrial.canary_logs import FAILING
+from retrial.finding import Finding
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 from retrial.words import some
 
@@ -19,16 +20,6 @@ TOLD = 45
 TRACED = ("+ retrial_status=", "+ : ")
 """What the shell says of the script's own last commands."""
 PASSING = (Status.PASSED, Status.XFAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is to be said of a run."""
-
-    outcome: Outcome
-    reason: str = ""
-    rule: str = ""
-    """That was broken, where something was tampered with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
