@@ -326,6 +326,11 @@ def test_it_cannot_reach_the_engine_nor_other_processes(isolated: str, workspace
     assert run(plain(isolated), workspace, script).output.split() == [str(user), "CapEff:", "0000000000000000"]
 
 
+def test_a_crash_of_it_leaves_no_core_and_starts_nothing_on_the_host(isolated: str, workspace: Folder) -> None:
+    ran = run(plain(isolated), workspace, "sh -c 'kill -SEGV $$' 2>/dev/null; grep core /proc/self/limits; ls")
+    assert ran.output.split() == ["Max", "core", "file", "size", "1", "1", "bytes", "add.py", "data"]
+
+
 def test_it_reaches_a_server_on_this_host(kind: str, workspace: Folder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

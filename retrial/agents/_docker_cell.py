@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
-from docker.types import LogConfig, Mount
+from docker.types import LogConfig, Mount, Ulimit
 
 from retrial.agents import _errands
 from retrial.agents._cell import ALWAYS, FILES, WORKSPACE, Errand, Ran
@@ -18,7 +18,7 @@ from retrial.agents._given import Given
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace
-from retrial.sandboxes import _confine, _death, _images, _nobody
+from retrial.sandboxes import _confine, _death, _images, _nobody, _protocol
 from retrial.sandboxes import docker as engines
 from retrial.types import Verdict
 
@@ -112,6 +112,7 @@ def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
         mem_limit=LIMITS.memory_mb << 20,
         memswap_limit=LIMITS.memory_mb << 20,
         pids_limit=LIMITS.processes + _confine.OWN_PROCESSES,
+        ulimits=[Ulimit(name=name, soft=most, hard=most) for name, most in _protocol.RLIMITS.items()],
         log_config=LogConfig(type="none"),
     )
     return config

@@ -48,7 +48,7 @@ exec {python} -I -S "${{0%/*}}/{client}"
 # It begins when it is told to, and says so first: what comes before that is a complaint of those who should start it.
 START = """\
 {exports}
-ulimit -c 0
+[ "$(ulimit -c)" = 0 ] || ulimit -c 0
 mkdir -p "${{HOME:-/tmp}}" && cd {workspace} && read -r nonce && echo "$nonce" || exit 125
 exec "$@" </dev/null 2>&1
 """

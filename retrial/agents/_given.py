@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import paths, scratch
+from retrial import answers, scratch
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 
@@ -47,17 +47,12 @@ class Given:
 
     def covered(self, shown: Iterable[Path]) -> tuple[Path, ...]:
         """What is below these and holds secrets, as the paths inside are."""
-        secrets = {Path(os.path.realpath(secret)) for secret in self.secrets if secret.exists()}
-        places = [(path, Path(os.path.realpath(path))) for path in shown]
-        found = {
-            path / secret.relative_to(real) for path, real in places for secret in secrets if real in secret.parents
-        }
-        return tuple(sorted(found))
+        return answers.below(shown, self.secrets)
 
 
 def read(options: HarnessOptions) -> Given:
     """Raises: UsageError."""
-    secrets = _secrets(options)
+    secrets = answers.places(options.benchmark)
     named = tuple(_path(text, secrets) for text in options.agent_path)
     variables = dict(map(_variable, options.agent_env))
     certificates = {name: os.environ[name] for name in CERTIFICATES if os.path.isfile(os.environ.get(name, ""))}
@@ -66,22 +61,6 @@ def read(options: HarnessOptions) -> Given:
         variables={**certificates, **variables},
         secrets=secrets,
     )
-
-
-def _secrets(options: HarnessOptions) -> tuple[Path, ...]:
-    home = paths.home()
-    ours = (paths.cache(), home / "predictions", home / "logs", paths.PROJECT / "tasks", paths.PROJECT / ".git")
-    benchmark = Path(options.benchmark)
-    found = (*ours, *_data_sets(), *((benchmark,) if benchmark.exists() else ()))
-    return tuple(Path(os.path.abspath(path)) for path in found)
-
-
-def _data_sets() -> tuple[Path, ...]:
-    """Where the package `datasets` keeps what it has loaded, answers and all; models may lie beside it."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = Path(os.environ.get("HF_HOME") or user / "huggingface")
-    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    return Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets"), *hub.glob("datasets--*")
 
 
 def _path(text: str, secrets: Iterable[Path]) -> Path:

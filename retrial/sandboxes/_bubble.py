@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -16,7 +17,7 @@ from io import FileIO
 from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import _cgroup, _nobody
+from retrial.sandboxes import _calls, _cgroup, _nobody, _protocol
 from retrial.types import Limits
 
 SHM_BYTES = 64 << 20
@@ -34,7 +35,7 @@ FILES: Mapping[str, bytes] = {
     "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
 }
 OUTER_VARIABLES = ("PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-NEEDED = ("--unshare-all", "--perms", "--size", "--remount-ro", "--die-with-parent", "--clearenv")
+NEEDED = ("--unshare-all", "--perms", "--size", "--remount-ro", "--die-with-parent", "--clearenv", "--seccomp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,8 @@ class Bubble:
             with suppress(ProcessLookupError):
                 self._ended = os.pidfd_open(child)
             self._slot.adopt(child)
+            for process in (child, *_cgroup.children(child)):
+                _limit(process)
         except SandboxError:
             self.__exit__()
             raise
@@ -161,6 +164,13 @@ def _alone() -> list[str]:
     return [*options, "--disable-userns"] if "--disable-userns" in _help() else options
 
 
+def _limit(process: int) -> None:
+    # A bwrap that is root's own may not be told; then the supervisor's own limit is all.
+    with suppress(ProcessLookupError, PermissionError):
+        for name, most in _protocol.RLIMITS.items():
+            resource.prlimit(process, getattr(resource, f"RLIMIT_{name.upper()}"), (most, most))
+
+
 def _child(info: FileIO) -> int:
     """The sandbox's pid 1 as the host sees it; 0 when bwrap ended before it had one."""
     text = b""
@@ -192,6 +202,9 @@ def _options(view: View, stack: ExitStack) -> tuple[list[str], list[int]]:
         descriptors.append(_memory_file(content, stack))
         options += ["--perms", "0444", "--file", str(descriptors[-1]), path]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+    if refused := _calls.refused():
+        descriptors.append(_memory_file(refused, stack))
+        options += ["--seccomp", str(descriptors[-1])]
     for name, value in view.variables.items():
         options += ["--setenv", name, value]
     return options, descriptors

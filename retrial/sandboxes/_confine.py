@@ -82,9 +82,9 @@ def _writable_layer() -> dict[str, Any]:
 
 
 def _ulimits(job: Job) -> list[Ulimit]:
-    limits = {"core": 0, "nofile": OPEN_FILES}
+    limits = {**_protocol.RLIMITS, "nofile": OPEN_FILES}
     if job.environment.tree:
-        # Most engines cannot limit a writable layer as a whole; so at least no single file fills the disk.
+        # What one file cannot do before anybody looks; all of them together are watched.
         limits["fsize"] = job.limits.disk_mb << 20
     return [Ulimit(name=name, soft=most, hard=most) for name, most in limits.items()]
 

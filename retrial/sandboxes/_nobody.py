@@ -16,9 +16,17 @@ from pathlib import Path
 from retrial.errors import SandboxError
 
 ID = 65534
+WATCHERS, WATCHED = 12, 16_384
 # Inside, still as the first user: no further user namespaces (what --disable-userns does), then become the second.
+# What watches files is counted for the first user too, who is root: one job could take all that root has.
 BECOME = f"""\
 echo 0 >/proc/sys/user/max_user_namespaces || exit 125
+for kind in inotify fanotify; do
+    for most in instances={WATCHERS} groups={WATCHERS} watches={WATCHED} marks={WATCHED}; do
+        file=/proc/sys/user/max_${{kind}}_${{most%=*}}
+        [ ! -e $file ] || echo ${{most#*=}} >$file
+    done
+done
 exec setpriv --reuid {ID} --regid {ID} --clear-groups --inh-caps=-all -- "$@"
 """
 

@@ -28,6 +28,9 @@ CHUNK = 1 << 16
 START_SECONDS = 60.0
 """For the sandbox to come up and unpack, on a loaded machine."""
 REPORT_SECONDS = 30.0
+RLIMITS: Mapping[str, int] = {"core": 1, "sigpending": 4096}
+"""Of every process. Cores: one byte is none, and less than 0, for which the kernel still starts the program of the host
+that takes them. Signals that wait are counted for a user, and so for all jobs together."""
 
 REPORTS = "RETRIAL_REPORTS"
 ENVIRONMENT: Mapping[str, str] = {
@@ -44,7 +47,8 @@ PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 SUPERVISOR = r"""
 read -r nonce || exit 125
 umask 022
-ulimit -c 0
+# It counts in blocks, and says 0 of the one byte that it is to be.
+[ "$(ulimit -c)" = 0 ] || ulimit -c 0
 ulimit -n 4096 2>/dev/null
 # Without o, root would give files away to whom the archive names, which it may not be allowed to.
 tar -xmof - -C /tmp && cd "/tmp/job/$1" || exit 125

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from retrial import registry
+from retrial import answers, registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context, Language, Toolchain
 from retrial.sandboxes import _bubble, _cgroup, _protocol, _stores, _stream
@@ -22,6 +22,10 @@ NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sa
 
 class Bwrap:
     name = "bwrap"
+
+    def __init__(self, hidden: tuple[Path, ...] = ()) -> None:
+        """`hidden`: places of this host that no job may see, even if they lie among programs."""
+        self._hidden = hidden
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         """By doing: an option that is listed may still be forbidden here."""
@@ -69,7 +73,7 @@ class Bwrap:
         session = _protocol.Session(job)
         try:
             with closing(_cgroup.method().open(_bubble.with_room(job.limits))) as slot:
-                with _start(job, slot) as bubble:
+                with _start(job, slot, self._hidden) as bubble:
                     timed_out = _stream.converse(session, _channel(bubble, session))
                 return session.execution(timed_out=timed_out, oom=slot.oom())
         except OSError as error:
@@ -77,11 +81,11 @@ class Bwrap:
 
 
 def make(context: Context) -> Bwrap:
-    return Bwrap()
+    return Bwrap(answers.places(getattr(context.options, "benchmark", "")))
 
 
-def _start(job: Job, slot: _cgroup.Slot) -> _bubble.Bubble:
-    command, view, pipe = _protocol.command(job), _view(job), subprocess.PIPE
+def _start(job: Job, slot: _cgroup.Slot, hidden: tuple[Path, ...]) -> _bubble.Bubble:
+    command, view, pipe = _protocol.command(job), _view(job, hidden), subprocess.PIPE
     return _bubble.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
 
 
@@ -93,14 +97,16 @@ def _channel(bubble: _bubble.Bubble, session: _protocol.Session) -> _stream.Chan
     return _stream.Channel(stdin=stdin.fileno(), close_stdin=stdin.close, outputs=outputs)
 
 
-def _view(job: Job) -> _bubble.View:
+def _view(job: Job, hidden: tuple[Path, ...]) -> _bubble.View:
     """The toolchain, and what was prepared for it."""
     toolchain = _toolchain(job.environment.language)
     store = _store(job.environment.language)
     prepared = str(store / job.environment.language)
     path = ":".join((*toolchain.path, *_protocol.PATH))
+    shown = ("/usr", *(target for source, target in toolchain.binds if source == target))
     return _bubble.View(
         binds=(*toolchain.binds, *(((prepared, prepared),) if os.path.isdir(prepared) else ())),
+        covered=tuple(map(str, answers.below(map(Path, shown), hidden))),
         symlinks=toolchain.symlinks,
         files=toolchain.files,
         variables={**_protocol.ENVIRONMENT, "PATH": path, _protocol.STORE: str(store)},

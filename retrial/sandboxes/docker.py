@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from docker.utils import kwargs_from_env
 
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
-from retrial.sandboxes import _confine, _death, _images, _protocol, _stream
+from retrial.sandboxes import _confine, _death, _disk, _images, _protocol, _stream
 from retrial.sandboxes._shelf import Shelf
 from retrial.types import Environment, Execution, Job
 
@@ -28,6 +28,8 @@ OWNERS = "retrial.owners"
 PING_SECONDS = 2.0
 CALL_SECONDS = 60.0
 """For one call of the API: starting a container on a busy machine takes its time."""
+REMOVALS = 3
+"""A dead fork bomb takes its time on a busy machine, and an engine gives up on it sooner than we may."""
 QUIET_SECONDS = 600.0
 """How long an engine may say nothing while it brings an image: unpacking a large layer is one such time."""
 
@@ -91,11 +93,14 @@ class Docker:
     def run(self, job: Job) -> Execution:
         session = _protocol.Session(job)
         with engine() as client, _of_job(client, job) as container:
-            timed_out = _talk(client, container, session)
+            with _watched(job, container) as watch:
+                timed_out = _talk(client, container, session)
             if not listening():
                 raise SandboxError("The Docker engine went away while the job ran.")
             oom = _death.by_memory(client, container)
-            if session.broken_off and not oom:
+            if session.broken_off and watch and watch.full:
+                session.stderr(_disk.FULL.format(megabytes=job.limits.disk_mb).encode())
+            elif session.broken_off and not oom:
                 _death.refuse_if_from_outside(client, container)
         return session.execution(timed_out=timed_out, oom=oom)
 
@@ -165,6 +170,11 @@ def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
     )
 
 
+def _watched(job: Job, container: str) -> AbstractContextManager[_disk.Watch | None]:
+    """Only a layer that is written to can grow; a tmpfs has its size."""
+    return _disk.watched(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
+
+
 def _owners() -> str:
     """Where the pid of a run means something: this boot of this machine, this pid namespace."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
@@ -177,13 +187,16 @@ def sweep(client: APIClient) -> None:
             _remove(client, container["Id"])
 
 
-def _remove(client: APIClient, container: str) -> None:
+def _remove(client: APIClient, container: str, tries: int = REMOVALS) -> None:
     try:
         client.remove_container(container, force=True, v=True)
     except APIError as error:
         # Somebody else has removed it, or is about to.
-        if error.status_code not in (404, 409):
+        if error.status_code in (404, 409):
+            return
+        if tries <= 1:
             raise
+        _remove(client, container, tries - 1)
 
 
 def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool:

@@ -56,6 +56,9 @@ def test_its_data_is_whole(language: Language) -> None:
     assert {language.reader, language.command_reader} <= set(registry.names("readers"))
     assert re.compile(language.telling)
     assert language.timeout >= 60
+    assert language.failing
+    assert 0 not in language.failing
+    assert all(re.compile(pattern) and what for pattern, what in language.suspicious)
 
 
 def test_it_has_a_target_of_its_own_and_all_has_the_same_packages(language: Language) -> None:
@@ -89,6 +92,20 @@ def test_a_test_file_cannot_be_added(language: Language, benchmark: Exercism) ->
 def test_the_same_text_has_no_new_errors(language: Language) -> None:
     files = {f"a{language.suffixes[0]}": b"this is ( no code at all\n"}
     assert language.lint(files, files) == ()
+
+
+def test_every_demo_task_can_have_a_canary_that_is_a_copy_of_a_test(language: Language, benchmark: Exercism) -> None:
+    for task in tasks_of(benchmark, language):
+        files = benchmark.answer(task.instance_id).check.files
+        found = language.canaries(files)
+        assert found[0].strong
+        assert all(0 <= place <= len(files[canary.path]) for canary in found for place in canary.places)
+
+
+def test_a_test_file_that_is_none_has_no_strong_canary(language: Language, benchmark: Exercism) -> None:
+    files = benchmark.answer(tasks_of(benchmark, language)[0].instance_id).check.files
+    junk = dict.fromkeys(files, b"this is ( no code at all \xff\x00\n")
+    assert not any(canary.strong for canary in language.canaries(junk))
 
 
 @pytest.mark.real

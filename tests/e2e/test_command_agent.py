@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ for folder, folders, names in os.walk(start):
             look(path, 100_000_000)
 print(f"looked into {looked} files")
 print("found:", *sorted(each.decode() for each in found))
+"""
+
+# Has its solution look around where it is tested, and tell what it found.
+CARRIER = """\
+import os, pathlib, subprocess
+
+pathlib.Path(os.environ["RETRIAL_WORKSPACE"], "sum_up.py").write_text({spy!r})
+print(subprocess.run([os.environ["RETRIAL_TEST"]], capture_output=True, text=True).stdout)
 """
 
 SOLVER = f"""\
@@ -187,6 +196,16 @@ def test_nor_does_one_in_a_container(run: Run, home: Path, tmp_path: Path, plant
     walk(run, tmp_path, planted, "/", "--agent-path", tmp_path / "tools", *image, python="python3")
     assert planted.found(transcript(home)) == {"stub"}
     assert stored(home, "run.json")["agent"]["cell"] == "docker"
+
+
+def test_nor_does_its_code_where_that_is_tested(run: Run, home: Path, tmp_path: Path, planted: Secrets) -> None:
+    spy = f"import sys\nsys.argv = ['', '/', '{time.time() - 60}']\n{WALKER}\nraise ValueError(found)\n"
+    agent = program(tmp_path, "agent.py", CARRIER.format(spy=spy))
+    text = f"{interpreter()} {agent}"
+    done = command(run, planted.benchmark, text, "--agent-path", agent.parent, **planted.environment)
+    assert done.returncode == 0, done.stderr
+    # The visible tests of an exercise are the acceptance tests; and its edit replaced the stub.
+    assert planted.found(transcript(home)) == {"test", "stub"}
 
 
 def test_nor_if_everything_around_them_is_shown(run: Run, home: Path, tmp_path: Path, planted: Secrets) -> None:

@@ -1,0 +1,57 @@
+"""Calls of the kernel that namespaces do not keep apart, so that no job may make them.
+
+Keys: a process is born with the session's keyring of whoever started it, and may read what is in it. Sockets to the
+machine's own host (vsock): they belong to no network namespace. An engine has a filter of its own for its containers.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+VSOCK = 40
+LOAD, IF_EQUAL, IF_AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
+NUMBER, KIND, FIRST_ARGUMENT = 0, 4, 16
+"""Where they are in what the kernel shows a filter."""
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+OTHER_NUMBERS = 0x40000000
+"""From here on x86 has the same calls once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    kind: int
+    """As the kernel's audit names it. A program of another kind (32 bits) has other numbers, and is refused all."""
+    keys: tuple[int, ...]
+    socket: int
+
+
+MACHINES = {
+    "x86_64": Machine(kind=0xC000003E, keys=(248, 249, 250), socket=41),
+    "aarch64": Machine(kind=0xC00000B7, keys=(217, 218, 219), socket=198),
+}
+
+
+def refused() -> bytes:
+    """A filter as bwrap takes it; empty where the numbers of calls are not known."""
+    machine = MACHINES.get(platform.machine())
+    return b"".join(struct.pack("=HBBI", *each) for each in _program(machine)) if machine else b""
+
+
+def _program(machine: Machine) -> Iterator[tuple[int, int, int, int]]:
+    """(What to do, instructions to skip if so, and if not, with which number)."""
+    keys = len(machine.keys)
+    yield LOAD, 0, 0, KIND
+    yield IF_EQUAL, 0, keys + 6, machine.kind
+    yield LOAD, 0, 0, NUMBER
+    yield IF_AT_LEAST, keys + 4, 0, OTHER_NUMBERS
+    for left, number in zip(range(keys, 0, -1), machine.keys, strict=True):
+        yield IF_EQUAL, left + 3, 0, number
+    yield IF_EQUAL, 0, 2, machine.socket
+    yield LOAD, 0, 0, FIRST_ARGUMENT
+    yield IF_EQUAL, 1, 0, VSOCK
+    yield RETURN, 0, 0, ALLOW
+    yield RETURN, 0, 0, REFUSE
