@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 
-GRADING = 5
+GRADING = 6
 """Raised whenever the same execution could give another verdict: it is part of every cached verdict's key."""

@@ -91,5 +91,6 @@ def verdict(value: Mapping[str, Any]) -> Verdict:
         canary=value["canary"],
         proved=tuple(value["proved"]),
         erred=tuple(value["erred"]),
+        proved_ids=tuple(value["proved_ids"]),
         changed=tuple(value["changed"]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from retrial.types import Canary, Check, Naming
@@ -17,20 +17,37 @@ WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last
 LENGTH = (2, 5)
 """Words in a name, at the least and at the most."""
 PATIENCE = 100
+DRAWN = 4
+"""Planted in one run, of all that are proved: code that is right where they look, and forges elsewhere, cannot know
+where that is."""
+LEADING = 20
+"""Names to choose the first in the alphabet from."""
 
 _random = random.SystemRandom()
 
 
+def drawn(canaries: Sequence[Canary]) -> tuple[Canary, ...]:
+    """Some of them, in any order."""
+    return tuple(_random.sample(canaries, min(len(canaries), DRAWN)))
+
+
 def plant(check: Check, chosen: Iterable[Canary]) -> Check:
-    """The check with these canaries in its files, each under a new name in a new place."""
+    """The check with these canaries in its files, each under a new name in a new place.
+
+    The first comes before the test that it is a copy of, as far as names and places can make it: a value that is equal
+    to what it is first compared with must not always meet the right one first.
+    """
     inserted: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
     names: list[str] = []
+    ids: list[str] = []
     for canary in chosen:
-        names.append(_name(canary, check.files, names))
+        leading = not names
+        names.append(min(_name(canary, check.files, names) for _ in range(LEADING if leading else 1)))
+        ids.append(canary.id.replace(NAME, names[-1]))
         text = canary.text.replace(NAME, names[-1]).encode("utf-8", "surrogateescape")
-        inserted[canary.path].append((_random.choice(canary.places), text))
+        inserted[canary.path].append((min(canary.places) if leading else _random.choice(canary.places), text))
     files = {path: _with(check.files[path], texts) for path, texts in inserted.items()}
-    return replace(check, files={**check.files, **files}, planted=tuple(names))
+    return replace(check, files={**check.files, **files}, planted=tuple(names), planted_ids=tuple(ids))
 
 
 def words(names: Iterable[str]) -> tuple[str, ...]:

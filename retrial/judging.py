@@ -25,11 +25,12 @@ def judge(check: Check, execution: Execution) -> Verdict:
     reader: Reader = registry.module("readers", check.reader).make()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
-    tests, canaries = apart({} if isinstance(found, str) else found, check.planted)
+    tests, canaries = apart({} if isinstance(found, str) else found, check)
     finding = _finding(
         check, _without_canaries(check, reader, whole), tests, canaries, found if isinstance(found, str) else ""
     )
     resolved = finding.outcome is Outcome.RESOLVED
+    asserted = _asserted(check, reader, execution) if check.proving else ()
     return Verdict(
         outcome=finding.outcome,
         reason=finding.reason,
@@ -39,22 +40,28 @@ def judge(check: Check, execution: Execution) -> Verdict:
         seconds=execution.seconds,
         proof=proof(check) if resolved else "",
         canary=", ".join(check.planted),
-        proved=_proved(check, reader.asserted(execution)) if check.proving else (),
+        proved=_proved(check, asserted),
+        proved_ids=asserted,
         changed=execution.changed,
         stdout=whole.stdout,
         stderr=whole.stderr,
     )
 
 
-def apart(found: Mapping[str, Status], planted: tuple[str, ...]) -> tuple[dict[str, Status], dict[str, Status | None]]:
-    """The task's own tests, and what became of each canary; None: nothing was reported of it."""
-    own = {test: status for test, status in found.items() if not any(name in test for name in planted)}
-    canaries: dict[str, Status | None] = {}
-    for name in planted:
-        statuses: list[Status | None] = [status for test, status in found.items() if name in test]
-        # One may have several results, such as those of its cases: that it failed is what counts.
-        canaries[name] = Status.FAILED if Status.FAILED in statuses else (statuses or [None])[0]
-    return own, canaries
+def apart(found: Mapping[str, Status], check: Check) -> tuple[dict[str, Status], dict[str, Status | None]]:
+    """The task's own tests, and what became of each canary; None: nothing was reported of it.
+
+    An id that merely has a canary's name in it is none of its: one that has the names of all tests in it, reported as
+    failed by whoever does not know which of them are canaries, would do for all of them.
+    """
+    if check.proving:
+        own = {test: status for test, status in found.items() if not any(name in test for name in check.planted)}
+        failed = {name for name in check.planted for test in found if name in test and found[test] is Status.FAILED}
+        return own, {name: Status.FAILED if name in failed else None for name in check.planted}
+    # Its other results, such as those of its cases, begin like the one that the reference failed.
+    begin = tuple(id[: id.index(name) + len(name)] for name, id in zip(check.planted, check.planted_ids, strict=True))
+    own = {test: status for test, status in found.items() if not test.startswith(begin)}
+    return own, {name: found.get(id) for name, id in zip(check.planted, check.planted_ids, strict=True)}
 
 
 def _without_canaries(check: Check, reader: Reader, execution: Execution) -> Execution:
@@ -75,8 +82,13 @@ def proof(check: Check) -> str:
     return "canary" if all(canary.strong for canary in check.canaries) else "canary-weak"
 
 
-def _proved(check: Check, asserted: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in check.planted if any(name in test for test in asserted))
+def _asserted(check: Check, reader: Reader, execution: Execution) -> tuple[str, ...]:
+    """Ids under which canaries failed by an assertion."""
+    return tuple(sorted(test for test in reader.asserted(execution) if any(name in test for name in check.planted)))
+
+
+def _proved(check: Check, ids: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in check.planted if any(name in id for id in ids))
 
 
 def _finding(

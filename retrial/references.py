@@ -17,9 +17,6 @@ from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
 
 RUNS = 6
 """At the most, to find a canary that does not keep the others from being compiled or run."""
-KEPT = 3
-"""Of different tests: what lets one test fail at random, or looks up what is expected where there are two answers,
-gets past one canary every other time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +84,25 @@ def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
 def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], sandbox: Sandbox) -> Reference:
     planted = replace(canaries.plant(check, group), proving=True)
     verdict = run_check(task, patch, planted, sandbox)
-    proved = [canary for canary, name in zip(group, planted.planted, strict=True) if name in verdict.proved]
+    proved = [
+        replace(canary, id=_id(name, verdict))
+        for canary, name in zip(group, planted.planted, strict=True)
+        if name in verdict.proved
+    ]
     return Reference(verdict=verdict, canaries=_kept(proved))
 
 
+def _id(name: str, verdict: Verdict) -> str:
+    """The plainest under which it failed."""
+    return min((id for id in verdict.proved_ids if name in id), key=len).replace(name, canaries.NAME)
+
+
 def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:
-    """The first of each test, the best tests first; a weak one only where there is no other."""
+    """The best of each test; a weak one only where there is no other."""
     strong = [canary for canary in proved if canary.strong]
     of_each = {(canary.path, canary.test): canary for canary in reversed(strong)}
     best = [canary for canary in strong if canary in of_each.values()]
-    return tuple(best[:KEPT]) or tuple(proved[:1])
+    return tuple(best) or tuple(proved[:1])
 
 
 def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.calibration import ADVICE, MORE_TIME, Worth
 from retrial.summary import Report, totals
-from retrial.words import some
+from retrial.words import printable, some
 
 SHOWN = 100
 """Characters of a reason."""
@@ -71,7 +71,7 @@ def _passed(row: Mapping[str, Any]) -> str:
 
 def _short(text: str) -> str:
     """One line; of a long one both ends, for what is wrong may stand at either."""
-    line = " ".join(text.split())
+    line = printable(text)
     return line if len(line) <= SHOWN else f"{line[: SHOWN // 2]} … {line[-(SHOWN // 2 - 3) :]}"
 
 

@@ -214,6 +214,8 @@ class Canary:
     """The test that it is a copy of."""
     of: str = ""
     """The same and what was changed, for people."""
+    id: str = ""
+    """Under which the reference's failure was reported, with `canaries.NAME` in place of its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +251,8 @@ class Check:
     """Those of `files` that a run may change: the reference's did."""
     planted: tuple[str, ...] = ()
     """Names of the canaries in `files`, of this run alone; all of them must fail."""
+    planted_ids: tuple[str, ...] = ()
+    """Under which they must be reported, in the same order."""
     proving: bool = False
     """Of the reference: which of those that are planted fail is what is asked."""
 
@@ -294,6 +298,8 @@ class Verdict:
     """Of the reference, and wherever the benchmark says which tests must pass: canaries that failed by an assertion."""
     erred: tuple[str, ...] = ()
     """There also: canaries that failed by something else, which proves nothing."""
+    proved_ids: tuple[str, ...] = ()
+    """Of the reference: all ids under which canaries failed by an assertion."""
     changed: tuple[str, ...] = ()
     """Test, build and configuration files that the run changed."""
     stdout: str = ""

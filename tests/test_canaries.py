@@ -49,7 +49,7 @@ FILE = _canaries.TestFile(
     prefix="test_",
 )
 WEAK = "def RETRIAL_CANARY():\n    assert 1 == 2\n\n\n"
-CANARY = candidates(FILE)[0]
+CANARY = replace(candidates(FILE)[0], id="add_test::RETRIAL_CANARY")
 EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero": Status.PASSED}
 CHECK = Check(
     script="", files={"add_test.py": SOURCE, "data.txt": b"7"}, reader="junit", expected=EXPECTED, canaries=(CANARY,)
@@ -82,9 +82,23 @@ def test_a_planted_canary_is_one_more_test_in_a_file_that_is_otherwise_the_same(
 
 
 def test_names_and_places_are_new_in_every_run() -> None:
-    many = [canaries.plant(CHECK, (CANARY,)) for _ in range(40)]
+    many = [canaries.plant(CHECK, (CANARY, CANARY)) for _ in range(40)]
     assert len({check.planted for check in many}) > 20
-    assert len({check.files["add_test.py"].index(check.planted[0].encode()) for check in many}) > 1
+    assert len({check.files["add_test.py"].index(check.planted[1].encode()) for check in many}) > 1
+
+
+def test_the_first_one_comes_before_its_original_by_place_and_mostly_by_name() -> None:
+    many = [canaries.plant(CHECK, (CANARY,)) for _ in range(20)]
+    assert all(check.files["add_test.py"].startswith(b"def " + check.planted[0].encode()) for check in many)
+    assert sum(check.planted[0] < "test_small_numbers" for check in many) > 15
+
+
+def test_of_many_that_are_proved_some_are_drawn_for_a_run() -> None:
+    many = [replace(CANARY, of=str(number)) for number in range(12)]
+    found = {frozenset(each.of for each in canaries.drawn(many)) for _ in range(40)}
+    assert {len(each) for each in found} == {canaries.DRAWN}
+    assert len(frozenset().union(*found)) == 12
+    assert canaries.drawn(many[:2]) in (tuple(many[:2]), tuple(many[1::-1]))
 
 
 def test_a_name_is_made_of_the_words_of_the_real_ones_and_is_none_of_them() -> None:
@@ -146,7 +160,9 @@ def verdict(
         reports={"junit.xml": f"<testsuites>{cases}</testsuites>".encode()},
         changed=changed,
     )
-    return judge(replace(check, planted=("test_canary",), proving=proving), execution)
+    return judge(
+        replace(check, planted=("test_canary",), planted_ids=("add_test::test_canary",), proving=proving), execution
+    )
 
 
 PASSED = {"test_small_numbers": "", "test_zero": ""}
@@ -213,9 +229,24 @@ def test_files_of_the_tests_that_the_run_changed_are_tampering() -> None:
     assert "add_test.py" in found.reason
 
 
+def test_an_id_that_has_every_name_in_it_is_no_canary_that_failed() -> None:
+    """Whoever does not know which tests are canaries reports all as passed, and one that is called like all of them."""
+    everything = " ".join([*PASSED, "test_canary"])
+    for odd in (everything, "test_canary and more", "test_canary " + everything):
+        assert not verdict({**PASSED, "test_canary": "", odd: FAILED}).resolved, odd
+        assert not verdict({**PASSED, odd: FAILED}).resolved, odd
+    assert not verdict({**PASSED, "test_small_numbers and more": FAILED, "test_canary": FAILED}).resolved
+
+
+def test_results_of_a_canarys_cases_are_its_own() -> None:
+    assert verdict({**PASSED, "test_canary": FAILED, "test_canary[1]": "", "test_canary/two": FAILED}).resolved
+
+
 def test_the_reference_proves_those_that_it_fails_by_an_assertion() -> None:
     unknown = replace(CHECK, expected=None, canaries=())
-    assert verdict({**PASSED, "test_canary": FAILED}, check=unknown, proving=True).proved == ("test_canary",)
+    assert verdict({**PASSED, "test_canary": FAILED}, check=unknown, proving=True).proved_ids == (
+        "add_test::test_canary",
+    )
     assert verdict({**PASSED, "test_canary": RAISED}, check=unknown, proving=True).proved == ()
     passed = verdict({**PASSED, "test_canary": ""}, 0, check=unknown, proving=True)
     assert (passed.resolved, passed.proved, passed.tests) == (True, (), EXPECTED)
@@ -239,9 +270,9 @@ def test_canaries_are_values_that_print_alike() -> None:
     assert repr(CANARY) == repr(Canary(**{name: getattr(CANARY, name) for name in Canary.__dataclass_fields__}))
 
 
-def test_the_best_of_three_tests_are_kept_and_a_weak_one_only_alone() -> None:
+def test_the_best_of_every_test_is_kept_and_a_weak_one_only_alone() -> None:
     copies = [replace(CANARY, test=test, of=str(place)) for place, test in enumerate(["a", "a", "b", "c", "d"])]
     weak = replace(CANARY, strong=False)
-    assert [canary.of for canary in _kept([*copies, weak])] == ["0", "2", "3"]
+    assert [canary.of for canary in _kept([*copies, weak])] == ["0", "2", "3", "4"]
     assert _kept([weak]) == (weak,)
     assert _kept([]) == ()

@@ -10,7 +10,7 @@ from retrial.canaries import NAME, words
 from retrial.languages._literals import changed
 from retrial.types import Canary, Naming
 
-MOST = 8
+MOST = 20
 """Candidates for one task: all of them are in its reference's first run."""
 
 Span = tuple[int, int]

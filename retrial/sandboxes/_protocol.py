@@ -167,7 +167,7 @@ class Session:
             return
         self._release(position)
         self._pending.clear()
-        self._status = int(line) if line.isdigit() else None
+        self._status = int(line) if line.isdigit() and len(line) < 4 else None
         self._enter(Phase.REPORTING)
         self._report(bytes(rest))
 

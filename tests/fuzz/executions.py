@@ -171,7 +171,7 @@ def check(runner: Runner) -> Check:
     expected = {runner.name(test): Status.PASSED for test in OWN}
     return Check(
         script="true", files={}, reader=runner.reader, expected=expected, failing=(runner.failing,), canaries=(canary,),
-        planted=(CANARY,),
+        planted=(CANARY,), planted_ids=(runner.name(CANARY),),
     )  # fmt: skip
 
 
