@@ -17,7 +17,7 @@ WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last
 LENGTH = (2, 5)
 """Words in a name, at the least and at the most."""
 PATIENCE = 100
-DRAWN = 4
+DRAWN = 3
 """Planted in one run, of all that are proved: code that is right where they look, and forges elsewhere, cannot know
 where that is."""
 LEADING = 20
