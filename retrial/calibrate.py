@@ -131,19 +131,18 @@ def _calibrate_all(
     waiting |= asked - done
     calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
 
-    def find_out(task: Task) -> Calibration:
+    def find_out(task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
         found = calibrator.known(task) if _id(task) in done else None
-        if found is None:
-            found, seen = calibrator.calibrate(task)
-            _write_logs(run, task, calibrator.answer(task), seen)
-        return found
+        return (found, ()) if found else calibrator.calibrate(task)
 
     rows: list[Row] = []
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     _write_config(run, benchmark, started, waiting)
     with Progress("calibrate", len(tasks)) as progress:
         for task, result in bed.executor.run(find_out, tasks):
-            rows.append(_row(task, result))
+            if not isinstance(result, Exception):
+                _write_logs(run, task, calibrator.answer(task), result[1])
+            rows.append(_row(task, result if isinstance(result, Exception) else result[0]))
             if rows[-1].calibration is not None:
                 waiting.discard(_id(task))
                 _write_config(run, benchmark, started, waiting)

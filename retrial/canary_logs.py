@@ -77,5 +77,5 @@ def own_status(log: str, tests: Mapping[str, Status], check: Check) -> str:
     head, mark, tail = log.rpartition(END)
     for status in check.failing:
         # Only behind its end, where our own script has written it.
-        tail = tail.replace(f"{STATUS}: {status}", f"{STATUS}: 0")
+        tail = re.sub(rf"{re.escape(STATUS)}: {status}(?!\d)", f"{STATUS}: 0", tail)
     return head + mark + tail

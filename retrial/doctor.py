@@ -37,7 +37,11 @@ def _machine(options: ReportOptions) -> Machine:
     machine = Machine(options=options, useless={})
     environment = sandbox_diagnosis.language("python").environment
     asked = dict(_executor().run(lambda name: machine.open(name).unavailable((environment,)), names))
-    return Machine(options=options, useless={name: str(asked[name]).rstrip(".") for name in names})
+    return Machine(options=options, useless={name: _said(asked[name]).rstrip(".") for name in names})
+
+
+def _said(answer: str | Exception) -> str:
+    return str(answer) or (type(answer).__name__ if isinstance(answer, Exception) else "")
 
 
 def _checks() -> dict[str, Check]:

@@ -27,6 +27,8 @@ class Reference:
     canaries: tuple[Canary, ...] = ()
     """The best of those that the reference fails by an assertion."""
     cached: bool = False
+    hurried: bool = False
+    """Candidates ran out of time: on another day there may be more canaries."""
 
     @property
     def expected(self) -> Mapping[str, Status] | None:
@@ -57,7 +59,7 @@ def reference(
     if found is not None:
         return Reference(verdict=found[0], canaries=found[1], cached=True)
     known = _prove(task, answer.patch, check, sandbox)
-    if known.verdict.resolved:
+    if known.verdict.resolved and not known.hurried:
         verdicts.put_reference(name, known.verdict, known.canaries)
     return known
 
@@ -66,6 +68,7 @@ def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
     """All candidates at once; where they keep the reference from passing, fewer of them, down to none."""
     groups = [_candidates(task, check)]
     best: Reference | None = None
+    hurried = False
     for _ in range(RUNS):
         if not groups or not groups[0]:
             break
@@ -77,8 +80,10 @@ def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
             best = found if best is None or not best.canaries else best
         elif len(group) > 1:
             half = len(group) // 2
-            groups = [group[:half], group[half:], *groups]
-    return best or Reference(verdict=run_check(task, patch, check, sandbox))
+            # Large ones first: one that cannot be compiled is not to cost all others.
+            groups = [*groups, group[:half], group[half:]]
+        hurried = hurried or found.verdict.outcome is Outcome.TIMED_OUT
+    return replace(best or Reference(verdict=run_check(task, patch, check, sandbox)), hurried=hurried)
 
 
 def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], sandbox: Sandbox) -> Reference:
@@ -100,9 +105,10 @@ def _id(name: str, verdict: Verdict) -> str:
 def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:
     """The best of each test; a weak one only where there is no other."""
     strong = [canary for canary in proved if canary.strong]
-    of_each = {(canary.path, canary.test): canary for canary in reversed(strong)}
+    of_each = {(canary.path, canary.places, canary.test): canary for canary in reversed(strong)}
     best = [canary for canary in strong if canary in of_each.values()]
-    return tuple(best) or tuple(proved[:1])
+    sure = [canary for canary in best if not canary.unsure]
+    return tuple(sure if len(sure) >= canaries.DRAWN else best) or tuple(proved[:1])
 
 
 def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:

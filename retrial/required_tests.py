@@ -110,7 +110,9 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
         log = canary_logs.own_status(log, everything.tests, check)
         graded = official.grade(required, log)
     proved, erred = canary_logs.failed(required, everything.tests, found)
-    failed = {test: Status.FAILED for test in official.failures(required, log) if graded.tests.get(test) in PASSING}
+    # Of the whole log: a failure of the task's own may name a canary, too.
+    said = official.failures(required, transcript.log)
+    failed = {test: Status.FAILED for test in said if graded.tests.get(test) in PASSING}
     return Seen(
         transcript=replace(transcript, log=log),
         graded=graded,

@@ -110,7 +110,8 @@ class Scorer:
             return check_selection(task, selection, answer.check, self.sandbox), False
         if known and selection.patch == answer.patch and known.expected is not None:
             # The reference itself: its run is this run.
-            return replace(known.verdict, proof=known.proof(answer.check), dropped=selection.dropped), known.cached
+            own = replace(known.verdict, proof=known.proof(answer.check), dropped=selection.dropped, changed=())
+            return own, known.cached
         check = known.strict(answer.check) if known else answer.check
         name = cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
@@ -131,7 +132,8 @@ class Scorer:
         except NotInstalled:
             if not installs(task, check, self.sandbox):
                 raise
-            return Verdict(outcome=Outcome.BUILD_FAILED, reason="the package can be installed without the patch only")
+            why = "the package can be installed without the patch only"
+            return Verdict(outcome=Outcome.BUILD_FAILED, reason=why, dropped=selection.dropped)
         if check.required is None or not required_tests.disputed(check.required, verdict):
             return verdict
         return required_tests.settle(check.required, verdict, shown(task, answer, self.sandbox, self.verdicts))

@@ -15,7 +15,7 @@ from retrial.types import Check, Task, Verdict
 
 LISTED = 50
 """Suspicious lines of one patch, at the most."""
-SHOWN = 200
+SHOWN, LOOKED_AT = 200, 2000
 """Characters of one."""
 
 # For people: why a file that a patch may not touch matters. The first that fits; tests are those of the task.
@@ -104,7 +104,10 @@ def _kind(task: Task, change: Change, path: str) -> str:
     for kind, globs in KINDS.items():
         if patches.matches(path, globs):
             return kind
-    return "test" if patches.matches(path, task.reserved) else "other"
+    if not patches.matches(path, task.reserved):
+        return "other"
+    # What is left is reserved for its name alone, such as a module of the standard library's.
+    return "test" if re.search("test|spec", path, re.IGNORECASE) else "start-up"
 
 
 def _suspicious(task: Task, patch: str) -> Iterator[Suspicion]:
@@ -116,7 +119,7 @@ def _suspicious(task: Task, patch: str) -> Iterator[Suspicion]:
     for change in _changes(patch):
         for line, text in _added(change):
             for pattern, what in rows:
-                if pattern.search(text[:SHOWN]):
+                if pattern.search(text.strip()[:LOOKED_AT]):
                     yield Suspicion(path=change.name, line=line, what=what, text=text.strip()[:SHOWN])
                     break
 

@@ -205,6 +205,8 @@ class Canary:
     """Where in the bytes of that file it may be put."""
     strong: bool
     """A copy of a real test with one literal changed; else it fails whatever the solution does."""
+    unsure: bool = False
+    """What is put in was changed, not what is expected: an honest solution might pass it where no other does."""
     naming: Naming
     prefix: str = ""
     """What names of tests begin with."""
@@ -255,6 +257,13 @@ class Check:
     """Under which they must be reported, in the same order."""
     proving: bool = False
     """Of the reference: which of those that are planted fail is what is asked."""
+
+    @property
+    def seconds(self) -> float:
+        """For the run: canaries take time too, which a slow solution is not to pay for."""
+        if self.proving:
+            return 2 * self.timeout
+        return self.timeout * (1 + len(self.planted) / len(self.expected)) if self.expected else self.timeout
 
     @property
     def digest(self) -> str:

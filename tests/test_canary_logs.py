@@ -130,3 +130,8 @@ def test_a_status_that_was_printed_by_a_test_stays_as_it_was_printed() -> None:
     printed = f"{official.STATUS}: 1\n{ENDED}"
     found = canary_logs.own_status(printed, {"t.py::test_two_lines": Status.FAILED}, CHECK)
     assert found.startswith(f"{official.STATUS}: 1\n") and found.count(f"{official.STATUS}: 0") == 2
+
+
+def test_a_status_that_only_begins_like_that_of_failed_tests_is_another() -> None:
+    ended = ENDED.replace(": 1", ": 10")
+    assert canary_logs.own_status(ended, {"t.py::test_two_lines": Status.FAILED}, CHECK) == ended

@@ -440,7 +440,7 @@ def test_a_canary_of_any_shape_tells_what_forces_success_from_what_is_right_and_
     answer = benchmark.answer(task.instance_id)
     known = reference(task, answer, bwrap, Verdicts(tmp_path))
     assert known.canaries and all(canary.strong for canary in known.canaries)
-    shapes = {canary.of.partition(":")[0]: canary for canary in canaries(answer.check.files) if canary.strong}
+    shapes = {canary.test: canary for canary in known.canaries}
     assert set(shapes) == {"test_checked", "test_each", "test_given"}
 
     def scored(solution: str) -> Verdict:

@@ -153,6 +153,19 @@ def test_canaries_that_fail_are_the_proof_and_nothing_else_shows_of_them() -> No
     assert verdict.canary == f"{WEAK}, {STRONG}"
 
 
+def test_a_failure_that_names_a_canary_is_still_a_failure() -> None:
+    """Whoever does not know which tests are canaries may put the names of all into a message."""
+    failed = f"FAILED t.py::new - ValueError: {WEAK} {STRONG}"
+    verdict = of_planted(failed, *GOOD)
+    assert (verdict.outcome, verdict.rule) == (Outcome.TAMPERED, "contradiction")
+
+
+def test_one_name_that_is_all_names_is_no_canary_that_failed() -> None:
+    every = f"FAILED t.py::new_old_{WEAK}_{STRONG} - AssertionError"
+    verdict = of_planted(*PASSED, f"PASSED t.py::{WEAK}", f"PASSED t.py::{STRONG}", every)
+    assert (verdict.outcome, verdict.rule) == (Outcome.TAMPERED, "canary")
+
+
 def test_a_weak_canary_alone_is_a_weak_proof() -> None:
     verdict = judge(replace(CHECK, planted=(WEAK,)), ran(*PASSED, WEAK_FAILED, exit_code=1))
     assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary-weak")

@@ -109,6 +109,14 @@ def test_a_language_without_a_part_has_nothing_suspicious() -> None:
     assert report({SOLUTION: b"os._exit(0)\n"}, task=replace(TASK, language="cobol")).clean
 
 
+def test_blanks_hide_nothing() -> None:
+    assert report({SOLUTION: b"if True:\n" + b" " * 500 + b"os._exit(0)\n"}).suspicious
+
+
+def test_a_module_that_would_stand_for_one_of_the_standard_librarys_is_named_so() -> None:
+    assert report({"random.py": b"x = 1\n"}).touched == (Touched(path="random.py", kind="start-up", done="left out"),)
+
+
 def test_a_long_line_is_looked_at_in_part(tmp_path: Path) -> None:
     found = report({SOLUTION: b"import os; os._exit(0); x = '" + b"y" * 5000 + b"'\n"})
     assert len(found.suspicious[0].text) == tampering.SHOWN

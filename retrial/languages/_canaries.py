@@ -29,6 +29,8 @@ class Test:
     """The best first: of what is expected, then of what is put in."""
     others: Mapping[Span, str] = field(default_factory=dict)
     """Those of `literals` that are none, such as constants, and what is put in their place."""
+    unsure: bool = False
+    """Its literals are all of what is put in."""
     scope: int = 0
     """The same for tests of one class or block, where tests lean on what is around them."""
 
@@ -84,6 +86,7 @@ def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> 
         text=text,
         places=file.places(test.scope),
         strong=strong,
+        unsure=strong and test.unsure,
         naming=file.naming,
         prefix=file.prefix,
         words=names,

@@ -141,7 +141,8 @@ def _parts(node: Node, worse: int, body: Node, table: Node | None) -> Iterator[t
         yield worse, owner
     elif node.type == "call_expression":
         function = node.child_by_field_name("function")
-        yield from ((worse, function) for function in [function] if function and function.type == "member_expression")
+        if function and function.type == "member_expression":
+            yield worse, function
         yield from ((worse + MADE, child) for child in _arguments(node))
     elif node.type == "identifier":
         yield from ((worse + more, child) for more, child in _named(node.text or b"", body, table))

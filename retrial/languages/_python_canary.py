@@ -156,6 +156,7 @@ def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants:
         name=(name.start_byte, name.end_byte),
         literals=tuple(claim.span for claim in claimed),
         others={span: other for span, other in others.items() if other},
+        unsure=bool(claimed) and claimed[0].rank >= Rank.INPUT,
         scope=parent.start_byte if parent is not None else 0,
     )
 

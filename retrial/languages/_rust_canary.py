@@ -102,7 +102,7 @@ def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied
     literals = tuple(expected or put_in)
     rank = 0 if expected else 1 if put_in else 2
     scope = function.parent.start_byte if function.parent else 0
-    return rank, Test(whole=whole, name=_span(name or function), literals=literals, scope=scope)
+    return rank, Test(whole=whole, name=_span(name or function), literals=literals, unsure=not expected, scope=scope)
 
 
 def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:

@@ -1,7 +1,8 @@
 """Calls of the kernel that namespaces do not keep apart, so that no job may make them.
 
 Keys: a process is born with the session's keyring of whoever started it, and may read what is in it. Sockets to the
-machine's own host (vsock): they belong to no network namespace. An engine has a filter of its own for its containers.
+machine's own host (vsock): they belong to no network namespace; and rings (io_uring), which make sockets without a call
+that could be looked at. An engine has a filter of its own for its containers.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ OTHER_NUMBERS = 0x40000000
 class Machine:
     kind: int
     """As the kernel's audit names it. A program of another kind (32 bits) has other numbers, and is refused all."""
-    keys: tuple[int, ...]
+    never: tuple[int, ...]
+    """For keys and rings."""
     socket: int
 
 
 MACHINES = {
-    "x86_64": Machine(kind=0xC000003E, keys=(248, 249, 250), socket=41),
-    "aarch64": Machine(kind=0xC00000B7, keys=(217, 218, 219), socket=198),
+    "x86_64": Machine(kind=0xC000003E, never=(248, 249, 250, 425), socket=41),
+    "aarch64": Machine(kind=0xC00000B7, never=(217, 218, 219, 425), socket=198),
 }
 
 
@@ -43,12 +45,12 @@ def refused() -> bytes:
 
 def _program(machine: Machine) -> Iterator[tuple[int, int, int, int]]:
     """(What to do, instructions to skip if so, and if not, with which number)."""
-    keys = len(machine.keys)
+    never = len(machine.never)
     yield LOAD, 0, 0, KIND
-    yield IF_EQUAL, 0, keys + 6, machine.kind
+    yield IF_EQUAL, 0, never + 6, machine.kind
     yield LOAD, 0, 0, NUMBER
-    yield IF_AT_LEAST, keys + 4, 0, OTHER_NUMBERS
-    for left, number in zip(range(keys, 0, -1), machine.keys, strict=True):
+    yield IF_AT_LEAST, never + 4, 0, OTHER_NUMBERS
+    for left, number in zip(range(never, 0, -1), machine.never, strict=True):
         yield IF_EQUAL, left + 3, 0, number
     yield IF_EQUAL, 0, 2, machine.socket
     yield LOAD, 0, 0, FIRST_ARGUMENT
