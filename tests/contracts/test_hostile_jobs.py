@@ -141,6 +141,12 @@ print(call(first + 2, 0, -3, 1))
     assert run_python(sandbox, program).stdout == "-1\n-1\n-1\n"
 
 
+def test_rings_that_make_sockets_without_a_call_are_not_to_be_had(bwrap: Sandbox) -> None:
+    # An engine has a filter of its own.
+    program = "import ctypes; print(ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)))"
+    assert run_python(bwrap, program).stdout == "-1\n"
+
+
 def test_the_kernel_does_nothing_for_it_that_others_would_feel(sandbox: Sandbox) -> None:
     assert run_python(sandbox, CALLS).stdout == ""
 
