@@ -101,7 +101,9 @@ def _finding(
     building = (STAGE.findall(execution.stdout) or ["test"])[-1] != "test"
     if execution.timed_out:
         stage = "build" if building else "tests"
-        return Finding(Outcome.TIMED_OUT, f"the {stage} did not end within {check.seconds:g} s")
+        more = check.seconds - check.timeout
+        spent = f", nor in {more:g} s more for canaries" if more else ""
+        return Finding(Outcome.TIMED_OUT, f"the {stage} did not end within {check.timeout:g} s{spent}")
     if execution.oom:
         return Finding(Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory")
     told = telling(check.telling, execution)

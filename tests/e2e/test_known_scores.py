@@ -32,7 +32,7 @@ def test_gold_is_resolved_and_null_is_not(run: Run, home: Path, sandbox: Sandbox
     size = len(content["instances"])
     assert size >= 10
     assert (content["rate"]["percent"], content["rate"]["resolved"], content["rate"]["of"]) == (100.0, size, size)
-    assert {row["proof"] for row in content["instances"]} == {"report"}
+    assert {row["proof"] for row in content["instances"]} == {"canary"}
 
     null = run("harness.py", "-a", "null", "--sandbox", sandbox.name)
     assert null.returncode == 0, null.stderr
