@@ -140,7 +140,7 @@ def _calibrate_all(
     _write_config(run, benchmark, started, waiting)
     with Progress("calibrate", len(tasks)) as progress:
         for task, result in bed.executor.run(find_out, tasks):
-            if not isinstance(result, Exception):
+            if not isinstance(result, Exception) and result[1]:
                 _write_logs(run, task, calibrator.answer(task), result[1])
             rows.append(_row(task, result if isinstance(result, Exception) else result[0]))
             if rows[-1].calibration is not None:
