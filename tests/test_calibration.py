@@ -69,7 +69,9 @@ def test_of_a_repository_only_required_tests_count() -> None:
 @pytest.mark.parametrize(("seconds", "slow"), [(30.0, False), (30.1, True)])
 def test_a_reference_that_needs_more_than_half_of_its_time_is_slow(seconds: float, slow: bool) -> None:
     found = calibrated(GOOD, replace(GOOD, seconds=seconds), replace(GOOD, seconds=3.0))
-    assert (found.seconds, found.slow) == ((1.0, 3.0, seconds), slow)
+    assert (found.seconds, found.slow) == ((3.0, (3.0 + seconds) / 2, seconds), slow), (
+        "the first has all candidates in it"
+    )
     assert ("--test-timeout-seconds" in shown(row("one", GOOD).task, found)["advice"]) == slow
 
 
@@ -86,8 +88,8 @@ def test_what_to_do_stands_beside_what_was_found() -> None:
     lines = calibration({"instances": instances, "totals": totals, "proofs": {"canary": 4}, **reasons}).splitlines()
     assert lines[2:6] == [
         "good      sound        3/3   tests failed  1.00 / 1.00 / 1.00          60     canary",
-        "late      sound        3/3   tests failed  1.00 / 1.00 / 40.00         60     canary",
-        "odd       flaky        2/3   tests failed  1.00 / 1.00 / 2.00          60     canary",
+        "late      sound        3/3   tests failed  1.00 / 20.50 / 40.00        60     canary",
+        "odd       flaky        2/3   tests failed  1.00 / 1.50 / 2.00          60     canary",
         "idle      stub passes  3/3   resolved      1.00 / 1.00 / 1.00          60     canary",
     ]
     assert lines[7:] == [
