@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from retrial import cache, required_tests
+from retrial import cache, canaries, required_tests
 from retrial.protocols import Sandbox
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
 from retrial.words import some
@@ -140,7 +140,7 @@ def shown(task: Task, found: Calibration) -> dict[str, Any]:
         "differing": {test: [verdict.tests.get(test) for verdict in found.gold] for test in found.differing},
         "stub": _seen(found.stub),
         "proof": next((verdict.proof for verdict in reversed(found.gold) if verdict.resolved), ""),
-        "canaries": [{"path": each.path, "of": each.of, "strong": each.strong} for each in found.canaries],
+        "canaries": canaries.shown(found.canaries),
         "seconds": {"min": least, "median": median, "max": most, "limit": found.timeout, "slow": found.slow},
         "tests": dict(found.gold[0].tests),
     }

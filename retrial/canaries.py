@@ -50,6 +50,11 @@ def plant(check: Check, chosen: Iterable[Canary]) -> Check:
     return replace(check, files={**check.files, **files}, planted=tuple(names), planted_ids=tuple(ids))
 
 
+def shown(canaries: Iterable[Canary]) -> list[dict[str, object]]:
+    """As they are listed for people and in results."""
+    return [{"path": each.path, "of": each.of, "strong": each.strong} for each in canaries]
+
+
 def words(names: Iterable[str]) -> tuple[str, ...]:
     """The words that names of tests are made of, however they are written."""
     found = (word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))

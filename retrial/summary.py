@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record, comparison, image_trees, registry, required_tests, rungs, seed_statistics, stats
+from retrial import (
+    aider_record,
+    canaries,
+    comparison,
+    image_trees,
+    registry,
+    required_tests,
+    rungs,
+    seed_statistics,
+    stats,
+)
 from retrial.attempts import Usage
 from retrial.cases import Case, from_records
 from retrial.comparison import Compared
@@ -257,7 +267,7 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "language": row.task.language,
         "void": row.void,
         "calibrated": row.calibrated,
-        "canaries": [{"path": each.path, "of": each.of, "strong": each.strong} for each in row.canaries],
+        "canaries": canaries.shown(row.canaries),
         "cached": row.cached,
         "model_name_or_path": row.submission.model_name_or_path,
         "model": record.get("model"),

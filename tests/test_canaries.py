@@ -19,7 +19,7 @@ from retrial.languages._canaries import candidates
 from retrial.languages._literals import changed
 from retrial.references import _kept
 from retrial.store import to_json
-from retrial.types import Canary, Check, Execution, Naming, Outcome, Status, Verdict
+from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
 
 SOURCE = b"""\
 def test_small_numbers():
@@ -264,10 +264,6 @@ def test_a_changed_literal_is_of_the_same_type_and_another_value(literal: str) -
     before, after = ast.literal_eval(literal), ast.literal_eval(other)
     assert type(before) is type(after)
     assert before != after
-
-
-def test_canaries_are_values_that_print_alike() -> None:
-    assert repr(CANARY) == repr(Canary(**{name: getattr(CANARY, name) for name in Canary.__dataclass_fields__}))
 
 
 def test_the_best_of_every_test_is_kept_and_a_weak_one_only_alone() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from retrial.canaries import NAME
 from retrial.languages._canaries import Span, Test, TestFile, candidates
+from retrial.languages._expected import line
 from retrial.languages._syntax import parse, walk
 from retrial.types import Canary, Naming
 
@@ -97,8 +98,7 @@ def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied
         expected = list(dict.fromkeys(_expected(body, helpers)))
         put_in = list(dict.fromkeys(_put_in(body)))
     start = (attributes[-1] if attributes else function).start_byte
-    line = source.rfind(b"\n", 0, start) + 1
-    whole = (line if not source[line:start].strip() else start, function.end_byte)
+    whole = (line(source, start), function.end_byte)
     literals = tuple(expected or put_in)
     rank = 0 if expected else 1 if put_in else 2
     scope = function.parent.start_byte if function.parent else 0
