@@ -55,6 +55,8 @@ class Request:
     lost: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
     """To be called for every reply that did not arrive whole but may have been billed, before it is asked for again.
     Raises: BudgetSpent, OutOfMoney."""
+    slowed: Callable[[float | None], None] = field(default=lambda seconds: None, repr=False, compare=False)
+    """To be called when the provider says that questions come too fast, with the seconds that it asks to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,39 +79,23 @@ class Budget:
 
 
 class TaskBudget:
-    """One task's part of a run's budget; its attempts follow each other, so that nothing waits here."""
+    """One task's own limit; its attempts follow each other, so that nothing waits here."""
 
-    def __init__(self, limit: float | None, spent: float, run: Budget) -> None:
+    def __init__(self, limit: float | None, spent: float) -> None:
         self._limit = limit
         self._spent = spent
-        self._run = run
-        self._reserved: dict[int, float] = {}
-
-    def reserve(self, amount: float) -> int:
-        """Raises: OutOfMoney when this could pass the task's limit, BudgetSpent when it could pass the run's."""
-        if self._limit is not None and self._spent + amount > self._limit:
-            raise OutOfMoney(self._refusal(amount))
-        number = self._run.reserve(amount)
-        self._reserved[number] = amount
-        return number
-
-    def settle(self, number: int, cost: float | None) -> None:
-        amount = self._reserved.pop(number)
-        self._spent += amount if cost is None else cost
-        self._run.settle(number, cost)
 
     def add(self, cost: float | None) -> None:
         self._spent += _or_any(cost)
-        self._run.add(cost)
 
-    def check(self) -> None:
-        """Raises: as `reserve` does, when nothing is left for an agent that spends on its own."""
-        if self._limit is not None and self._spent >= self._limit:
-            raise OutOfMoney(self._refusal())
-        self._run.check()
-
-    def _refusal(self, amount: float = 0.0) -> str:
-        return _not_enough("The task's budget", self._limit, self._spent, amount, "--max-cost-per-task")
+    def check(self, amount: float | None = None) -> None:
+        """Raises: OutOfMoney when this could pass the limit; without an amount, when nothing is left."""
+        if self._limit is None:
+            return
+        if self._spent >= self._limit if amount is None else self._spent + amount > self._limit:
+            raise OutOfMoney(
+                _not_enough("The task's budget", self._limit, self._spent, amount or 0.0, "--max-cost-per-task")
+            )
 
 
 def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str) -> str:

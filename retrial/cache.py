@@ -9,7 +9,8 @@ from typing import Any
 
 from retrial import GRADING
 from retrial.protocols import Sandbox
-from retrial.store import to_json, write_atomically
+from retrial.plain import to_json
+from retrial.store import write_atomically
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
 
 

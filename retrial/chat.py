@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from retrial import journal
 from retrial.attempts import Message, Place, Reply, Request, Usage
-from retrial.budget import TaskBudget, most
+from retrial.budget import most
+from retrial.desk import TaskDesk
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.prices import Price
 from retrial.protocols import Model
-from retrial.store import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,7 @@ class MeteredChat:
         self,
         model: Model,
         sampling: Sampling,
-        journal: Journal,
-        budget: TaskBudget,
+        desk: TaskDesk,
         price: Price | None,
         instance_id: str,
         attempt: int,
@@ -49,8 +49,9 @@ class MeteredChat:
         self.out_of_money = ""
         """Why the task's money ended it."""
         self._asked = 0
-        self._reserved: int | None = None
-        self._model, self._sampling, self._journal, self._budget = model, sampling, journal, budget
+        self._leave: int | None = None
+        """The question under way."""
+        self._model, self._sampling, self._desk = model, sampling, desk
         self._price, self._instance_id, self._attempt = price, instance_id, attempt
         self._deadline = time.monotonic() + sampling.seconds
 
@@ -80,9 +81,7 @@ class MeteredChat:
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,
         )
-        amount = most(request, self._price)
-        self._reserve(amount)
-        return self._paid(replace(request, timeout=self.left(), lost=partial(self._lose, amount)), amount)
+        return self._paid(request, most(request, self._price))
 
     def spend(self, usage: Usage) -> None:
         """Raises nothing: it is spent already."""
@@ -90,9 +89,8 @@ class MeteredChat:
             return
         if usage.cost is None and self._price is not None and usage.prompt_tokens + usage.completion_tokens:
             usage = replace(usage, cost=self._price.of(usage))
-        self._write("spent", usage=usage)
+        self._desk.spend(self._line("spent", usage=usage), usage.cost)
         self.usage += usage
-        self._budget.add(usage.cost)
 
     def show(self, messages: tuple[Message, ...]) -> None:
         """What an agent said and heard on its own, for the transcript."""
@@ -102,7 +100,7 @@ class MeteredChat:
     def check(self) -> None:
         """Before an agent that spends on its own. Raises: BudgetSpent, OutOfMoney."""
         try:
-            self._budget.check()
+            self._desk.check()
         except OutOfMoney as error:
             self._over(error)
             raise
@@ -113,26 +111,26 @@ class MeteredChat:
         if isinstance(error, OutOfMoney):
             self.out_of_money = str(error)
 
-    def _paid(self, request: Request, reserved: float) -> Reply:
-        cost: float | None = None
+    def _paid(self, request: Request, amount: float) -> Reply:
+        asked = self._line("request", request=request, reserved=self._known(amount))
+        self._begin(lambda: self._desk.begin(asked, amount))
+        timed = replace(request, timeout=self.left(), lost=partial(self._lose, amount), slowed=self._desk.slow)
         try:
-            reply = self._reply(request, reserved)
-            cost = 0.0 if reply.recorded else reply.usage.cost
+            reply = self._reply(timed)
         except RetrialError as error:
-            cost = 0.0
-            self._write("failed", reason=str(error))
+            self._end(self._line("failed", reason=str(error)), amount, 0.0)
             raise
-        finally:
-            self._settle(cost)
-        return reply
+        self._end(self._line("reply", reply=reply), amount, 0.0 if reply.recorded else reply.usage.cost)
+        return self._counted(reply)
 
-    def _reply(self, request: Request, reserved: float) -> Reply:
-        self._write("request", request=request, reserved=self._known(reserved))
+    def _reply(self, request: Request) -> Reply:
         started = time.monotonic()
         reply = self._model.complete(request)
         # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
         self.wait(max(0.0, time.monotonic() - started - reply.usage.seconds))
-        self._write("reply", reply=reply)
+        return reply
+
+    def _counted(self, reply: Reply) -> Reply:
         self.usage += reply.usage
         served = f"{reply.model} ({reply.fingerprint})" if reply.fingerprint else reply.model
         self.served = _distinct(*self.served, served)
@@ -140,18 +138,24 @@ class MeteredChat:
         return reply
 
     def _write(self, event: str, **fields: object) -> None:
-        self._journal.append(event, attempt=self._attempt, model=self.name, **fields)
+        self._desk.append(event, attempt=self._attempt, model=self.name, **fields)
 
-    def _reserve(self, amount: float) -> None:
+    def _line(self, event: str, **fields: object) -> bytes:
+        return journal.line(event, attempt=self._attempt, model=self.name, **fields)
+
+    def _begin(self, leave: Callable[[], int]) -> None:
         started = time.monotonic()
-        self._reserved = self._budget.reserve(amount)
-        # Nor is waiting for money that others may leave.
+        self._leave = leave()
+        # Waiting for a turn, and for money that others may leave, is not the attempt's time.
         self.wait(time.monotonic() - started)
 
-    def _settle(self, cost: float | None) -> None:
-        if self._reserved is not None:
-            self._budget.settle(self._reserved, cost)
-        self._reserved = None
+    def _end(self, line: bytes, amount: float, cost: float | None) -> None:
+        if self._leave is None:
+            # Its reply was lost, and there was no money to ask once more.
+            self._desk.note(line)
+            return
+        number, self._leave = self._leave, None
+        self._desk.end(number, line, amount, cost)
 
     def _known(self, amount: float) -> float | None:
         """Of a model without a price, nobody knows the most that a question can cost."""
@@ -159,9 +163,8 @@ class MeteredChat:
 
     def _lose(self, amount: float) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
-        self._write("lost", cost=self._known(amount))
-        self._settle(amount)
-        self._reserve(amount)
+        self._end(self._line("lost", cost=self._known(amount)), amount, amount)
+        self._begin(lambda: self._desk.again(amount))
 
 
 def _distinct(*texts: str) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ RetrialError
     ├── TreeError         the task's tree could not be prepared
     ├── ModelError        the provider failed: key, network, overload, a torn reply
     │   └── NotRecorded   a run that is played again has no reply to this question
-    └── BudgetSpent       the run's money is used up
+    ├── BudgetSpent       the run's money is used up
+    └── Stopped           the program was asked to stop: not begun, or left where it can be gone on with
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class NotRecorded(ModelError):
 
 class BudgetSpent(NotMeasured):
     """The next call could cost more than is left."""
+
+
+class Stopped(NotMeasured):
+    """Nothing new is started any more; says why."""
 
 
 class PatchError(RetrialError):

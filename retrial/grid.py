@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import __version__, models, paths, phase1, program, registry
+from retrial import __version__, dry_run, models, paths, phase1, program, registry
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 from retrial.identity import identity, refuse_change, refuse_other_identity
@@ -129,8 +129,8 @@ def _write_config(grid: Run, plans: Sequence[Plan]) -> None:
 def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
     costs = []
     for plan in plans:
-        tasks = [task for task in plan.tasks if task.instance_id not in left_out and not phase1.is_done(plan, task)]
-        costs.append(total(cost for _, cost in phase1.most_it_costs(plan, tasks)))
+        tasks = [task for task in plan.tasks if task.instance_id not in left_out and not plan.is_done(task)]
+        costs.append(total(cost for _, cost in dry_run.most_it_costs(plan, tasks)))
         print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: at most {money(costs[-1])}")
     print(f"All {counted(len(plans), 'run')} together: at most {money(total(costs))}. Nothing was asked.")
     return program.DONE

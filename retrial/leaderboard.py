@@ -9,7 +9,7 @@ from retrial.errors import PatchError
 from retrial.image_trees import Transcript
 from retrial.names import encode
 from retrial.score import Scored
-from retrial.store import to_json
+from retrial.plain import to_json
 from retrial.types import Outcome
 
 SCHEMA = 2

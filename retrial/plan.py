@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, config, models, past, paths, recorded, registry
+from retrial import agents, config, models, past, paths, recorded, registry, shards
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ModelChoice, ModelOptions
@@ -20,6 +20,7 @@ from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
 from retrial.secrets import hidden
 from retrial.selection import select_tasks
+from retrial.shards import Shard
 from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name, find_run
 from retrial.types import Task
@@ -75,6 +76,8 @@ class Plan:
     """Its other runs: they share the budget."""
     recording: Recording | None = None
     """The run that is played again."""
+    shard: Shard | None = None
+    """Which part of a whole it is."""
 
     @property
     def tries(self) -> int:
@@ -88,6 +91,14 @@ class Plan:
         return bool(getattr(registry.module("agents", self.options.agent), "SPENDS", False))
 
     @property
+    def without(self) -> str:
+        """What of the tasks asked for is left out, for people."""
+        return f"; {self.settled} left out, plausible or unverified in {', '.join(self.prior)}" if self.prior else ""
+
+    def is_done(self, task: Task) -> bool:
+        return self.run.has_prediction(task.instance_id)
+
+    @property
     def model_name(self) -> str:
         """model_name_or_path."""
         return self.options.name or "--".join([self.options.agent, *_names(self.rungs)])
@@ -96,34 +107,43 @@ class Plan:
 def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     agents.refuse_misplaced(options)
+    shard = shards.parse(options.shard)
     recording = recorded.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
     if benchmark.visible_is_hidden and options.visible_tests != config.NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
-    tasks = select_tasks(
-        benchmark.tasks(),
-        names=options.task,
-        languages=options.filter_category,
-        sample_size=options.sample_size,
-        seed=options.seed,
-    )
+    tasks, shard = _selected(options, benchmark, shard)
     rungs = _rungs(options, recording)
-    run = Run(paths.home(), options.run or _run_name(benchmark, options, rungs, recording))
+    name = options.run or _run_name(benchmark, options, rungs, recording)
+    run = Run(paths.home(), shard.name(name) if shard else name)
     if recording is not None and run.name == recording.run.name:
         raise UsageError(f"Run '{run.name}' cannot be played again into itself: name another run with --run.")
     prior = _prior_runs(options, benchmark, run)
-    left = _left_by(prior, tasks)
+    mine = set(shard.part(tasks) if shard else tasks)
     return Plan(
         options=options,
         argv=tuple(map(hidden, agents.as_kept(argv))),
         benchmark=benchmark,
-        tasks=left,
+        tasks=tuple(task for task in _left_by(prior, tasks) if task in mine),
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
-        settled=sum(_settled(prior, task) for task in tasks),
+        settled=sum(_settled(prior, task) for task in mine),
         recording=recording,
+        shard=shard,
     )
+
+
+def _selected(options: HarnessOptions, benchmark: Benchmark, shard: Shard | None) -> tuple[tuple[Task, ...], Shard | None]:
+    """All tasks of the whole, and what part of it this is."""
+    how: dict[str, Any] = {
+        "names": options.task,
+        "languages": options.filter_category,
+        "sample_size": options.sample_size,
+        "seed": options.seed,
+    }
+    tasks = select_tasks(benchmark.tasks(), **how)
+    return tasks, shards.of_whole(shard, tasks, how) if shard else None
 
 
 def _run_name(

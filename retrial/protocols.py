@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from retrial.attempts import Effort, Message, Reply, Request, Usage
+from retrial.stopping import Stop
 from retrial.types import Answer, Canary, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
 J = TypeVar("J")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 class Tree(Protocol):
@@ -328,10 +330,18 @@ class Sandbox(Protocol):
 
 
 class Executor(Protocol):
-    """Runs work on many jobs at once."""
+    """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled."""
+
+    def share(self, service: S) -> S:
+        """The object as work may call it from wherever it runs: its methods run here. Plain values in and out."""
+        ...
 
     def run(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[tuple[J, R | Exception]]:
-        """Results as they finish; the only place where any exception becomes a value."""
+        """Results as they finish; the only place where any exception becomes a value. Jobs whose work was stopped
+        (`Stopped`) are not handed out.
+
+        Raises: KeyboardInterrupt after Ctrl-C, when what was under way has been handed out.
+        """
         ...
 
 
@@ -370,3 +380,5 @@ class Context:
     """For agents that write edits: how this rung's model is asked to."""
     workers: int = 1
     """For executors: how many jobs at once."""
+    stop: Stop = field(default_factory=Stop)
+    """For executors: what is asked to stop."""

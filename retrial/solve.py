@@ -8,14 +8,22 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
-from retrial.budget import Budget, TaskBudget, committed
 from retrial.chat import MeteredChat, Sampling
 from retrial.config import ModelOptions
-from retrial.errors import AttemptOver, BudgetSpent, EnvironmentMissing, NotMeasured, NotRecorded, PatchError, TreeError
+from retrial.desk import TaskDesk
+from retrial.errors import (
+    AttemptOver,
+    BudgetSpent,
+    EnvironmentMissing,
+    NotMeasured,
+    NotRecorded,
+    PatchError,
+    Stopped,
+    TreeError,
+)
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
-from retrial.store import Journal
 from retrial.types import Outcome, Task, Verdict
 from retrial.visible import VisibleCheck
 from retrial.workspace import open_workspace
@@ -67,14 +75,15 @@ class Ladder:
                 yield round_, rung, rung.sampling(asked[model], self.seconds)
 
 
-def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, budget: Budget) -> Prediction:
-    """All attempts at one task. Raises only for defects of our own: broken machinery is noted on the attempt."""
+def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Prediction:
+    """All attempts at one task.
+
+    Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
+    """
     attempts: list[Attempt] = []
-    spent = committed(journal.lines()) if ladder.max_cost is not None else 0.0
-    purse = TaskBudget(ladder.max_cost, spent, budget)
     for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
-        journal.append("attempt_started", attempt=number, model=rung.name, sampling=sampling)
-        chat = MeteredChat(rung.model, sampling, journal, purse, rung.price, task.instance_id, number)
+        desk.append_with_next("attempt_started", attempt=number, model=rung.name, sampling=sampling)
+        chat = MeteredChat(rung.model, sampling, desk, rung.price, task.instance_id, number)
         blank = Attempt(
             number=number,
             round=round_,
@@ -90,7 +99,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, journal: Journal, bud
                 break
             attempt = replace(blank, error=chat.out_of_money)
         attempts.append(attempt)
-        journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
+        desk.append("attempt_ended", attempt=number, result=attempt_record(attempt))
         if attempt.plausible or attempt.unverified or fatal or chat.out_of_money:
             break
     return Prediction(
@@ -108,6 +117,9 @@ def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, bla
     try:
         with open_workspace(task.tree) as workspace:
             attempt = _go(task, rung, chat, workspace, check, blank)
+    except Stopped:
+        # No end of an attempt: it is gone on with.
+        raise
     except NotMeasured as error:
         attempt = replace(blank, error=str(error) or type(error).__name__)
         # What the next attempt would meet too.

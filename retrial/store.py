@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
 import re
 import tempfile
-import threading
-from collections.abc import Collection, Iterator, Mapping
-from enum import Enum
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from retrial import owners
 from retrial.attempts import Usage
 from retrial.errors import UsageError
+from retrial.journal import Journal
+from retrial.plain import to_json
+from retrial.secrets import KNOWN
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
@@ -30,12 +31,14 @@ def file_name(text: str) -> str:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """All of it or nothing, and on disk when this returns."""
+    """All of it or nothing, and on disk when this returns; without what nobody may see."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+    # Carries our name: who is killed in the middle leaves it.
+    owner = owners.mark(owners.Kind.FILES, path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.{owner}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            file.write(KNOWN.masked_bytes(content))
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
@@ -43,27 +46,6 @@ def write_atomically(path: Path, content: bytes) -> None:
     finally:
         # Gone by now, unless something failed.
         Path(temporary).unlink(missing_ok=True)
-
-
-def to_json(value: object) -> bytes:
-    return (json.dumps(value, indent=2, default=_plain) + "\n").encode()
-
-
-def to_line(value: object) -> bytes:
-    return (json.dumps(value, default=_plain) + "\n").encode()
-
-
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # What is not to be shown is not to be written either.
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, frozenset | set):
-        return sorted(value)
-    raise TypeError(f"{type(value).__name__} does not belong in a file")
 
 
 def read_json(path: Path) -> Any:
@@ -76,35 +58,6 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"{path} is not valid JSON: {error}.") from error
 
 
-class Journal:
-    """What was asked and answered in one task, line by line, on disk before it is used."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-
-    def append(self, event: str, **fields: object) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock, self._path.open("ab+") as file:
-            # What a killed process left of a line must not take this one with it.
-            torn = file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
-            file.write((b"\n" if torn else b"") + to_line({"event": event, **fields}))
-            file.flush()
-            os.fsync(file.fileno())
-
-    def lines(self) -> Iterator[Mapping[str, Any]]:
-        if not self._path.exists():
-            return
-        for line in self._path.read_bytes().splitlines():
-            # A torn last line is what a killed process leaves.
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(value, dict):
-                yield value
-
-
 class Run:
     """The files of one run: `predictions/<run>/` and `logs/<run>/`."""
 
@@ -114,6 +67,13 @@ class Run:
         self.name = name
         self.folder = home / "predictions" / name
         self.logs = home / "logs" / name
+
+    @classmethod
+    def at(cls, folder: Path) -> Run:
+        """One that lies elsewhere, such as a shard from another machine: to be read only."""
+        run = cls(folder, folder.resolve().name)
+        run.folder = folder.resolve()
+        return run
 
     @property
     def config_path(self) -> Path:
@@ -168,7 +128,11 @@ class Run:
     def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
         self.write_chat(instance_id, chat)
-        write_atomically(self.prediction_path(instance_id), to_json(record))
+        content = to_json(record)
+        if KNOWN.masked_bytes(content) != content:
+            # The patch may not be to the byte the one that was tried.
+            content = to_json({**record, "masked": True})
+        write_atomically(self.prediction_path(instance_id), content)
 
     def write_chat(self, instance_id: str, chat: str) -> None:
         write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from retrial import cache, patches
 from retrial.checks import check_selection, lint, nothing_to_check, select
+from retrial.desk import TaskDesk
 from retrial.patches import Selection
 from retrial.protocols import Sandbox
-from retrial.store import Journal
 from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 FEWER = (None, 2, 1)
@@ -25,13 +25,13 @@ class VisibleCheck:
         tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
         verdicts: cache.Verdicts,
-        journal: Journal | None = None,
+        desk: TaskDesk | None = None,
         how: str = "",
         recorded: Mapping[str, Verdict] | None = None,
     ) -> None:
         """`recorded` is what a run that is played again has in its journal; it counts where `how` is the same."""
         self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
-        self._journal, self._how, self._recorded = journal, how, recorded or {}
+        self._desk, self._how, self._recorded = desk, how, recorded or {}
         self._known: dict[str, tuple[Selection, Verdict]] = {}
         self._before: dict[str, Verdict] = {}
 
@@ -40,8 +40,9 @@ class VisibleCheck:
         if new:
             self._known[patch] = self._ask(patch)
         selection, verdict = self._known[patch]
-        if self._journal is not None:
-            self._journal.append("check", key=self._key(patch, selection), **({"verdict": verdict} if new else {}))
+        if self._desk is not None:
+            note = self._desk.append if new else self._desk.append_with_next
+            note("check", key=self._key(patch, selection), **({"verdict": verdict} if new else {}))
         return selection, verdict
 
     def _ask(self, patch: str) -> tuple[Selection, Verdict]:

@@ -24,10 +24,13 @@ from urllib.request import urlopen
 from retrial import cache, config, registry
 from retrial.budget import Budget
 from retrial.config import HarnessOptions
+from retrial.desk import Desk, TaskDesk
 from retrial.paths import PROJECT
 from retrial.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.solve import solve
+from retrial.stopping import Stop
+from retrial.turns import Turns
 from retrial.types import Execution, Job, fingerprint
 from retrial.visible import VisibleCheck
 from tests.exercises import RIGHT, write_exercise
@@ -91,12 +94,13 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
         for turn in ("warm", "measured"):
             argv = ["-b", str(bench), "-n", "40", "-m", "instant:whole", "--api-base", url, "--run", turn]
             plan = make_plan(config.parse(HarnessOptions, argv, "")[0], argv)
-            ladder, budget, verdicts = make_ladder(plan), Budget(None), cache.Verdicts(plan.options.cache)
+            ladder, stop, verdicts = make_ladder(plan), Stop(), cache.Verdicts(plan.options.cache)
+            desk = Desk(plan.run, Budget(None), Turns(1, stop), stop)
             before = cpu()
             for task in plan.tasks:
                 tests = partial(plan.benchmark.visible, task.instance_id)
                 check = VisibleCheck(task, tests, sandbox, verdicts)  # type: ignore[arg-type]
-                done = solve(task, ladder, check, plan.run.journal(task.instance_id), budget)
+                done = solve(task, ladder, check, TaskDesk(task.instance_id, desk))
                 assert done.chosen.plausible, done
             spent = (cpu() - before) / len(plan.tasks)
     print(f"CPU of ours for one attempt, without its sandbox runs: {1000 * spent:.1f} ms (at most 50)")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from retrial.benchmarks._exercises import FolderTree
-from retrial.budget import Budget, TaskBudget
 from retrial.chat import MeteredChat, Sampling
 from retrial.plan import NoModel
 from retrial.prices import Price
 from retrial.protocols import Workspace
-from retrial.store import Journal
 from retrial.types import Environment, Outcome, Task, Verdict
+from tests.desks import a_desk
 
 STUB = "def add(a, b):\n    pass\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
@@ -36,10 +35,7 @@ def a_task(folder: Path) -> Task:
 
 def a_chat(folder: Path) -> MeteredChat:
     sampling = Sampling(temperature=0.7, seed=1, max_tokens=99, seconds=300.0)
-    purse = TaskBudget(None, 0.0, Budget(None))
-    return MeteredChat(
-        NoModel("gpt-test"), sampling, Journal(folder / "j"), purse, Price(prompt=1, completion=1), "x", 1
-    )
+    return MeteredChat(NoModel("gpt-test"), sampling, a_desk(folder, "x"), Price(prompt=1, completion=1), "x", 1)
 
 
 def verdict(workspace: Workspace) -> Verdict:

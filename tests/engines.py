@@ -52,7 +52,7 @@ def running(client: APIClient, pid: int, word: str) -> str:
     """The container of that process in which a command with this word runs; waits for it, but not for ever."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        for container in client.containers(filters={"label": f"{docker.LABEL}={pid}"}):
+        for container in client.containers(filters={"label": f"{docker.PID}={pid}"}):
             # It may be gone by now, or have no process yet.
             with suppress(APIError):
                 if any(word in process[-1] for process in client.top(container["Id"])["Processes"] or ()):

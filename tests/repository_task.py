@@ -10,13 +10,12 @@ from pathlib import Path
 from retrial import cache, registry
 from retrial.agents import edit
 from retrial.attempts import Attempt, Reply, Request
-from retrial.budget import Budget
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.protocols import Context
 from retrial.solve import Ladder, Rung, solve
-from retrial.store import Journal
 from retrial.types import Environment, Task
 from retrial.visible import VisibleCheck
+from tests.desks import a_desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +85,6 @@ def attempt(
     # Never asked: there are no tests.
     sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
     check = VisibleCheck(task, lambda edited, most: "there are no tests", sandbox, cache.Verdicts(folder))
-    prediction = solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
+    prediction = solve(task, ladder, check, a_desk(folder, task.instance_id))
     assert prediction.not_measured == ""
     return prediction.chosen

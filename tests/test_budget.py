@@ -17,18 +17,20 @@ import pytest
 from retrial import cache, paths
 from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.budget import Budget, TaskBudget, committed, committed_in, most, prompt_tokens
+from retrial.budget import Budget, committed, committed_in, most, prompt_tokens
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
+from retrial.journal import Journal
 from retrial.models import ModelSettings, _chat, _weights, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
-from retrial.store import Journal, Run
+from retrial.store import Run
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.conftest import Run as Program
 from tests.conftest import require
+from tests.desks import a_desk
 from tests.exercises import RIGHT, WRONG, write_exercise
 from tests.exercises import reply as file
 from tests.servers import Answer, Asked, ChatServer, reply
@@ -91,17 +93,18 @@ def test_an_unknown_cost_counts_as_all_that_was_put_by() -> None:
         budget.reserve(0.3)
 
 
-def test_a_task_has_a_limit_of_its_own_within_the_runs() -> None:
+def test_a_task_has_a_limit_of_its_own_within_the_runs(tmp_path: Path) -> None:
     run = Budget(1.0)
-    task = TaskBudget(0.3, 0.1, run)
-    task.settle(task.reserve(0.15), 0.1)
+    task = a_desk(tmp_path, "one", run, limit=0.3)
+    task.spend(b"", 0.1)
+    task.end(task.begin(b"", 0.15), b"", 0.15, 0.1)
     with pytest.raises(
         OutOfMoney, match=r"The task's budget of 0\.3 USD is not enough: .*; raise --max-cost-per-task\."
     ):
-        task.reserve(0.15)
-    other = TaskBudget(None, 0.0, run)
+        task.begin(b"", 0.15)
+    other = a_desk(tmp_path, "two", run)
     with pytest.raises(BudgetSpent):
-        other.reserve(0.95)
+        other.begin(b"", 0.95)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +236,7 @@ def spending(
     )
     ladder = Ladder(rungs=(rung,), tries=3, seconds=60, name="x", max_cost=limit)
     check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
-    run = Run(folder, "run")
-    return solve(task, ladder, check, run.journal(task.instance_id), budget), run
+    return solve(task, ladder, check, a_desk(folder, task.instance_id, budget, limit)), Run(folder, "r")
 
 
 @pytest.mark.real

@@ -13,7 +13,7 @@ from retrial.calibrate import Calibrator
 from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.protocols import Sandbox
 from retrial.score import Scorer
-from retrial.store import to_json
+from retrial.plain import to_json
 from retrial.table import calibration
 from retrial.types import Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise

@@ -13,6 +13,7 @@ import pytest
 from docker.api import APIClient
 from docker.errors import APIError
 
+from retrial import owners
 from retrial.errors import SandboxError
 from retrial.protocols import Context
 from retrial.sandboxes import _death, _probe, docker
@@ -223,7 +224,7 @@ def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> No
 
 @contextmanager
 def _sleeper(client: APIClient) -> Iterator[str]:
-    labels = {docker.LABEL: str(os.getpid()), docker.OWNERS: docker._owners()}
+    labels = {docker.LABEL: owners.me().name, docker.PID: str(os.getpid())}
     made = client.create_container(image_task.image(), ["sleep", "1000"], labels=labels, network_disabled=True)
     try:
         client.start(made["Id"])
@@ -242,5 +243,5 @@ def test_an_engine_that_goes_away_in_the_middle_is_no_verdict(
             run(sandbox, "sleep 4712")
         thread.join()
         # Nobody could be asked to remove it; the next run would, once this process is gone.
-        [left] = client.containers(filters={"label": f"{docker.LABEL}={os.getpid()}"})
+        [left] = client.containers(filters={"label": f"{docker.PID}={os.getpid()}"})
         client.remove_container(left["Id"], force=True)

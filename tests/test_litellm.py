@@ -32,7 +32,7 @@ from retrial import models
 from retrial.attempts import Message, Request
 from retrial.errors import ModelError
 from retrial.models import ModelSettings
-from retrial.store import to_line
+from retrial.plain import to_line
 
 request = Request(messages=(Message(role="user", content="Hello?"),), max_tokens=100, seed=7, timeout=60)
 for case in json.load(sys.stdin):

@@ -17,7 +17,8 @@ from retrial.models.replay import RecordedModel
 from retrial.questions import first_difference, question
 from retrial.recorded import Recording
 from retrial.records import attempt_record
-from retrial.store import Journal, Run
+from retrial.journal import Journal
+from retrial.store import Run
 from retrial.types import Outcome, Verdict
 
 SYSTEM = Message(role="system", content="Reply with files.")

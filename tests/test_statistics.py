@@ -9,7 +9,7 @@ import pytest
 
 from retrial.attempts import Usage
 from retrial.score import Scored
-from retrial.store import to_json
+from retrial.plain import to_json
 from retrial.summary import Report, results
 from retrial.table import render
 from retrial.types import Outcome, Verdict

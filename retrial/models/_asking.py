@@ -75,6 +75,8 @@ class Asking:
                 self._leave_out(parameter)
                 tries -= 1  # not the endpoint's fault; ends, since each parameter is left out once
                 continue
+            if outcome.kind == "rate":
+                request.slowed(outcome.retry_after)
             if outcome.rule.billed:
                 request.lost()
             self._wait(outcome, tries, deadline)

@@ -23,7 +23,8 @@ from docker.utils import parse_repository_tag
 from retrial import paths
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.sandboxes import _images, _pulls
-from retrial.store import read_json, to_json, write_atomically
+from retrial.plain import to_json
+from retrial.store import read_json, write_atomically
 from retrial.types import Environment
 
 LEDGER = "images.json"

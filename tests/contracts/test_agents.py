@@ -12,17 +12,16 @@ import pytest
 from retrial import cache, registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
-from retrial.budget import Budget
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import EnvironmentMissing, OutOfTime
 from retrial.plan import NoModel
 from retrial.prices import Price
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
-from retrial.store import Journal
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.conftest import PROJECT, require
+from tests.desks import a_desk
 from tests.exercises import RIGHT, reply, write_exercise
 from tests.servers import ChatServer
 from tests.servers import reply as answer
@@ -60,7 +59,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
             options=options.of(ModelChoice(name="parrot")),
         )
         ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
-        return solve(task, ladder, check, Journal(folder / "journal.jsonl"), Budget(None))
+        return solve(task, ladder, check, a_desk(folder, task.instance_id))
 
 
 def made(module: ModuleType, context: Context) -> Agent:

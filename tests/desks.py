@@ -1,0 +1,17 @@
+"""A desk for one task, without a run around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from retrial.budget import Budget
+from retrial.desk import Desk, TaskDesk
+from retrial.stopping import Stop
+from retrial.store import Run
+from retrial.turns import Turns
+
+
+def a_desk(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDesk:
+    """Its journal is that of a run `r` below the folder."""
+    stop = Stop()
+    return TaskDesk(instance_id, Desk(Run(folder, "r"), budget or Budget(None), Turns(1, stop), stop), limit)
