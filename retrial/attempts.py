@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 
+from retrial.pace import REFUSALS, Trouble
 from retrial.types import Verdict
 
 
@@ -39,6 +42,13 @@ class Place:
     """1, 2, … within the attempt."""
 
 
+def _rest(trouble: Trouble) -> bool:
+    """Where nobody gives turns."""
+    if trouble.tries < REFUSALS:
+        time.sleep(trouble.seconds)
+    return trouble.tries < REFUSALS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One question to a model, complete: the same request is the same question."""
@@ -55,8 +65,15 @@ class Request:
     lost: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
     """To be called for every reply that did not arrive whole but may have been billed, before it is asked for again.
     Raises: BudgetSpent, OutOfMoney."""
-    slowed: Callable[[float | None], None] = field(default=lambda seconds: None, repr=False, compare=False)
-    """To be called when the provider says that questions come too fast, with the seconds that it asks to wait."""
+    next_try: Callable[[Trouble], bool] = field(default=_rest, repr=False, compare=False)
+    """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
+    the call's time. False when there is no hope. Raises: Stopped."""
+    still: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """To be called by a model that has let a question wait, before it is begun. Raises: Stopped."""
+
+    def __reduce__(self) -> tuple[Callable[..., Request], tuple[()]]:
+        """Elsewhere it is the question alone: whom to call about it is here."""
+        return partial(Request, **{each.name: getattr(self, each.name) for each in fields(self) if each.compare}), ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,14 @@ import json
 import math
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrial.attempts import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.prices import Price
-from retrial.store import Run
+
+if TYPE_CHECKING:
+    from retrial.store import Run
 
 MESSAGE_TOKENS = 32
 """What a provider writes around a message or a call: its role, its beginning, its end."""
@@ -137,26 +139,29 @@ def _or_any(cost: float | None) -> float:
 
 def committed_in(run: Run) -> float:
     """What all that was ever asked in a run can have cost."""
-    return sum(committed(run.journal(path.stem).lines()) for path in run.journal_paths())
+    return sum(entry.committed for entry in run.sums().values())
 
 
 def committed(lines: Iterable[Mapping[str, Any]]) -> float:
     """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
     for it."""
-    total = pending = 0.0
+    total = 0.0
+    pending: dict[tuple[object, ...], float] = {}
     for line in lines:
+        # Older runs do not number their calls: there each question followed the end of the one before, if it had one.
+        place = tuple(line.get(name) for name in ("go", "attempt", "call"))
         match line.get("event"):
             case "request":
-                total += pending
-                pending = _or_any(line.get("reserved", 0.0))
+                total += pending.pop(place, 0.0)
+                pending[place] = _or_any(line.get("reserved", 0.0))
             case "reply":
                 cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
-                total += pending if cost is None else cost
-                pending = 0.0
+                put_by = pending.pop(place, math.inf)
+                total += put_by if cost is None else cost
             case "spent":
                 total += _or_any(line["usage"]["cost"])
             case "lost":
                 total += _or_any(line["cost"])
             case "failed":
-                pending = 0.0
-    return total + pending
+                pending.pop(place, None)
+    return total + sum(pending.values())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from retrial import GRADING
-from retrial.protocols import Sandbox
 from retrial.plain import to_json
+from retrial.protocols import Sandbox
 from retrial.store import write_atomically
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
@@ -27,12 +31,7 @@ class Verdicts:
         self._folder = folder / "verdicts"
 
     def get(self, name: str) -> Verdict | None:
-        try:
-            value = json.loads(self._path(name).read_bytes())
-            return verdict(value)
-        except (OSError, ValueError, KeyError, TypeError):
-            # Missing, torn or of another version: all the same, it is run again.
-            return None
+        return self._read(name, verdict)
 
     def put(self, name: str, verdict: Verdict) -> None:
         if verdict.outcome.measured:
@@ -40,24 +39,30 @@ class Verdicts:
 
     def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
         """What was kept of a reference run."""
-        try:
-            value = json.loads(self._path(name).read_bytes())
-            return verdict(value["verdict"]), tuple(canary(each) for each in value["canaries"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return self._read(
+            name, lambda value: (verdict(value["verdict"]), tuple(canary(each) for each in value["canaries"]))
+        )
 
     def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
         write_atomically(self._path(name), to_json({"verdict": verdict, "canaries": canaries}))
 
     def value(self, name: str) -> Any:
         """What else was kept, as JSON has it; None when there is nothing."""
-        try:
-            return json.loads(self._path(name).read_bytes())
-        except (OSError, ValueError):
-            return None
+        return self._read(name, lambda value: value)
 
     def put_value(self, name: str, value: object) -> None:
         write_atomically(self._path(name), to_json(value))
+
+    def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
+        path = self._path(name)
+        try:
+            return made(json.loads(path.read_bytes()))
+        except OSError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            # Torn or of another version: it is run again, and written over.
+            _LOG.warning("What was kept cannot be used: %s", error, extra={"file": str(path)})
+            return None
 
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"

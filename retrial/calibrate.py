@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from retrial import __version__, cache, calibration, patches, paths, program, table, trials
+from retrial import __version__, cache, calibration, patches, paths, program, runlog, table, trials
 from retrial.calibration import Calibration, Worth
 from retrial.checks import select
-from retrial.claims import claimed
+from retrial.claims import SCORING, claimed
 from retrial.config import ReportOptions
 from retrial.patches import Selection
 from retrial.progress import Progress, say
-from retrial.protocols import Benchmark
+from retrial.protocols import Benchmark, Site
 from retrial.references import Reference, reference
 from retrial.score import Scored, Scorer, eval_log, unmeasured
+from retrial.scoring import by_id, scorer_elsewhere
 from retrial.selection import select_tasks
 from retrial.store import Run
 from retrial.submissions import Submission
@@ -102,6 +104,32 @@ class Calibrator:
         self.scorer.verdicts.put(cache.key(task, patch, check, self.scorer.sandbox), verdict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrating:
+    """As work for an executor."""
+
+    calibrator: Calibrator
+    tasks: Mapping[str, Task]
+    """By their ids."""
+    done: frozenset[str]
+    """What an earlier go has found out."""
+    maker: Callable[[Site], Scorer]
+
+    def __call__(self, instance_id: str) -> tuple[Calibration, tuple[Verdict, ...]]:
+        task = self.tasks[instance_id]
+        with runlog.about(task=instance_id):
+            found = self.calibrator.known(task) if instance_id in self.done else None
+            return (found, ()) if found else self.calibrator.calibrate(task)
+
+    def elsewhere(self) -> Callable[[Site], Calibrating]:
+        return partial(_calibrating, self.maker, self.done)
+
+
+def _calibrating(maker: Callable[[Site], Scorer], done: frozenset[str], site: Site) -> Calibrating:
+    scorer = maker(site)
+    return Calibrating(calibrator=Calibrator(scorer=scorer), tasks=by_id(scorer), done=done, maker=maker)
+
+
 def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     """The exit code. What is found out about a task is kept at once; a go that was not finished goes on.
 
@@ -110,8 +138,8 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     benchmark = trials.open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
-    bed = set_up(options, tasks)
-    with claimed(run):
+    bed = set_up(options, run, tasks)
+    with claimed(run, SCORING), runlog.Kept(run, program.command()):
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)
@@ -130,24 +158,25 @@ def _calibrate_all(
         say(f"Going on with what was not finished: {len(done)} of {len(asked)} tasks are done (--fresh begins anew)")
     waiting |= asked - done
     calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
-
-    def find_out(task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
-        found = calibrator.known(task) if _id(task) in done else None
-        return (found, ()) if found else calibrator.calibrate(task)
-
+    tasks_by_id = {_id(task): task for task in tasks}
+    maker = scorer_elsewhere(calibrator.scorer, options, bed.ready(tasks))
+    work = Calibrating(calibrator=calibrator, tasks=tasks_by_id, done=frozenset(done), maker=maker)
     rows: list[Row] = []
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     _write_config(run, benchmark, started, waiting)
     with Progress("calibrate", len(tasks)) as progress:
-        for task, result in bed.executor.run(find_out, tasks):
+        for instance_id, result in bed.executor.run(work, tasks_by_id):
+            task = tasks_by_id[instance_id]
             if not isinstance(result, Exception) and result[1]:
                 _write_logs(run, task, calibrator.answer(task), result[1])
+            if isinstance(result, Exception):
+                runlog.broken("not measured", result, task=_id(task))
             rows.append(_row(task, result if isinstance(result, Exception) else result[0]))
             if rows[-1].calibration is not None:
                 waiting.discard(_id(task))
                 _write_config(run, benchmark, started, waiting)
             sound = sum(_title(row) == Worth.SOUND for row in rows)
-            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound")
+            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{bed.slowed}")
     return sorted(rows, key=lambda row: _id(row.task))
 
 
@@ -155,7 +184,7 @@ def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Score
     return Scorer(
         benchmark=benchmark,
         sandbox=bed.sandbox,
-        verdicts=cache.Verdicts(options.cache),
+        verdicts=bed.executor.share(cache.Verdicts(options.cache)),
         timeout=options.test_timeout_seconds,
     )
 

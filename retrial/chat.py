@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import journal
 from retrial.attempts import Message, Place, Reply, Request, Usage
 from retrial.budget import most
 from retrial.desk import TaskDesk
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
+from retrial.pace import Trouble
 from retrial.prices import Price
 from retrial.protocols import Model
+from retrial.resume import Resumed
+from retrial.types import Verdict
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,9 @@ class MeteredChat:
         price: Price | None,
         instance_id: str,
         attempt: int,
+        earlier: Resumed | None = None,
     ) -> None:
+        """`earlier` is what another go left of this attempt."""
         self.name = model.name
         self.temperature, self.seed = sampling.temperature, sampling.seed
         self.usage = Usage()
@@ -48,11 +55,13 @@ class MeteredChat:
         """Parameters that the model would not take."""
         self.out_of_money = ""
         """Why the task's money ended it."""
+        self.replayed = 0.0
+        """Seconds of replies that an earlier go had."""
         self._asked = 0
         self._leave: int | None = None
         """The question under way."""
         self._model, self._sampling, self._desk = model, sampling, desk
-        self._price, self._instance_id, self._attempt = price, instance_id, attempt
+        self._price, self._instance_id, self._attempt, self._earlier = price, instance_id, attempt, earlier
         self._deadline = time.monotonic() + sampling.seconds
 
     def wait(self, seconds: float) -> None:
@@ -70,8 +79,6 @@ class MeteredChat:
             raise
 
     def _ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...]) -> Reply:
-        if self.left() <= 0:
-            raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
         self._asked += 1
         request = Request(
             messages=messages,
@@ -81,7 +88,18 @@ class MeteredChat:
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,
         )
+        known = self._earlier.reply(request) if self._earlier else None
+        if known is not None:
+            return self._played(known)
+        if self.left() <= 0:
+            raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
         return self._paid(request, most(request, self._price))
+
+    def _played(self, reply: Reply) -> Reply:
+        """It was journalled and paid for then; the attempt's time it takes now too."""
+        self.replayed += reply.usage.seconds
+        self._deadline -= reply.usage.seconds
+        return self._counted(reply)
 
     def spend(self, usage: Usage) -> None:
         """Raises nothing: it is spent already."""
@@ -96,6 +114,13 @@ class MeteredChat:
         """What an agent said and heard on its own, for the transcript."""
         if messages:
             self._write("agent_chat", messages=messages)
+
+    def checked(self, key: str, verdict: Verdict | None) -> None:
+        """The visible check was made, with this result; None when the journal has it."""
+        if self._earlier and self._earlier.noted(self._asked, key):
+            return
+        note = self._desk.append_with_next if verdict is None else self._desk.append
+        note("check", **self._place(), key=key, **({} if verdict is None else {"verdict": verdict}))
 
     def check(self) -> None:
         """Before an agent that spends on its own. Raises: BudgetSpent, OutOfMoney."""
@@ -112,9 +137,13 @@ class MeteredChat:
             self.out_of_money = str(error)
 
     def _paid(self, request: Request, amount: float) -> Reply:
-        asked = self._line("request", request=request, reserved=self._known(amount))
-        self._begin(lambda: self._desk.begin(asked, amount))
-        timed = replace(request, timeout=self.left(), lost=partial(self._lose, amount), slowed=self._desk.slow)
+        asked = self._line("request", reserved=self._known(amount), request=request)
+        started = time.monotonic()
+        self._leave = self._desk.begin(asked, amount, self.name)
+        # Waiting for a turn, and for money that others may leave, is not the attempt's time.
+        self.wait(time.monotonic() - started)
+        lost = partial(self._lose, amount)
+        timed = replace(request, timeout=self.left(), lost=lost, next_try=self._next_try, still=self._desk.still)
         try:
             reply = self._reply(timed)
         except RetrialError as error:
@@ -126,8 +155,12 @@ class MeteredChat:
     def _reply(self, request: Request) -> Reply:
         started = time.monotonic()
         reply = self._model.complete(request)
-        # Waiting for our own other tasks' questions (a local model takes turns) is not the attempt's time.
+        # Waiting for our own other tasks' questions (a local model takes turns), or for a provider who asks for it, is
+        # not the attempt's time.
         self.wait(max(0.0, time.monotonic() - started - reply.usage.seconds))
+        size = {"asked": sum(len(message.content) for message in request.messages), "replied": len(reply.text)}
+        place = {"attempt": self._attempt, "call": request.place.call, "model": self.name}
+        _LOG.debug("reply", extra={**place, **size, "seconds": round(reply.usage.seconds, 3)})
         return reply
 
     def _counted(self, reply: Reply) -> Reply:
@@ -138,16 +171,13 @@ class MeteredChat:
         return reply
 
     def _write(self, event: str, **fields: object) -> None:
-        self._desk.append(event, attempt=self._attempt, model=self.name, **fields)
+        self._desk.append(event, **self._place(), model=self.name, **fields)
 
     def _line(self, event: str, **fields: object) -> bytes:
-        return journal.line(event, attempt=self._attempt, model=self.name, **fields)
+        return self._desk.line(event, **self._place(), model=self.name, **fields)
 
-    def _begin(self, leave: Callable[[], int]) -> None:
-        started = time.monotonic()
-        self._leave = leave()
-        # Waiting for a turn, and for money that others may leave, is not the attempt's time.
-        self.wait(time.monotonic() - started)
+    def _place(self) -> dict[str, int]:
+        return {"attempt": self._attempt, "call": self._asked}
 
     def _end(self, line: bytes, amount: float, cost: float | None) -> None:
         if self._leave is None:
@@ -164,7 +194,10 @@ class MeteredChat:
     def _lose(self, amount: float) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
         self._end(self._line("lost", cost=self._known(amount)), amount, amount)
-        self._begin(lambda: self._desk.again(amount))
+        self._leave = self._desk.again(amount, self.name)
+
+    def _next_try(self, trouble: Trouble) -> bool:
+        return self._leave is not None and self._desk.next_try(self._leave, trouble)
 
 
 def _distinct(*texts: str) -> tuple[str, ...]:

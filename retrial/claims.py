@@ -1,33 +1,85 @@
-"""One process at a run: two would ask the same questions, and neither would know what the other spends."""
+"""One process at a run: two would ask the same questions, and neither would know what the other spends.
+
+A claim is a lock on a file in the run's folder, which the kernel gives up when its holder ends, however it ends. On a
+folder that several machines share it holds between them as far as the file system carries locks: NFS does, unless it
+was mounted with `nolock` or `local_lock`. Where there are no locks at all it is said, and nothing is guarded.
+"""
 
 from __future__ import annotations
 
+import datetime
+import errno
 import fcntl
+import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from retrial.errors import UsageError
+from retrial.progress import say
 from retrial.store import Run
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What only one process may do to a run at a time."""
+
+    file: str
+    taken: str
+    """How a run is that somebody else does it to."""
+    help: str
+
+
+ASKING = Claim(
+    file="run.lock", taken="is under way in another process", help="wait for it, end it, or name another run with --run"
+)
+SCORING = Claim(file="scoring.lock", taken="is being scored by another process", help="wait for it, or end it")
 
 
 @contextmanager
-def claimed(run: Run) -> Iterator[None]:
+def claimed(run: Run, claim: Claim = ASKING) -> Iterator[None]:
     """Held until the end, also of a process that is killed.
 
     Raises: UsageError while another process holds it.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
-    folder = os.open(run.folder, os.O_RDONLY)
+    path = run.folder / claim.file
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _lock(folder, run.name)
+        _lock(opened, path, run.name, claim)
+        _say_who(opened)
         yield
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
-def _lock(folder: int, name: str) -> None:
+def _lock(opened: int, path: Path, name: str, claim: Claim) -> None:
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise UsageError(f"Run '{name}' is under way in another process: wait for it, or name another run.") from error
+        raise UsageError(f"Run '{name}' {claim.taken}{_holder(path)}: {claim.help}.") from error
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        say(f"note: {path.parent} knows no locks: nothing keeps a second process from this run")
+
+
+def _say_who(opened: int) -> None:
+    """Only for people to read: what counts is the lock, so a full disk is no reason not to go on."""
+    since = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with suppress(OSError):
+        os.ftruncate(opened, 0)
+        os.pwrite(opened, json.dumps({"pid": os.getpid(), "host": os.uname().nodename, "since": since}).encode(), 0)
+
+
+def _holder(path: Path) -> str:
+    try:
+        told = json.loads(path.read_bytes())
+        return f" (pid {told['pid']} on {told['host']}, since {told['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        # It has only just begun.
+        return ""

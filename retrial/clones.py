@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import paths
+from retrial import paths, scratch
 from retrial.errors import UsageError
 from retrial.git import Result
 from retrial.names import encode
@@ -35,16 +34,13 @@ def checkout(source: Source) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     say(f"Cloning {source.url} at {source.commit[:12]} (once) …")
     # Under its own name only when it is whole, so that one that was cut off is never taken for it.
-    with tempfile.TemporaryDirectory(prefix=".clone-", dir=folder.parent) as temporary:
-        _fetch(source, Path(temporary))
+    with scratch.folder(where=folder.parent) as temporary:
+        _fetch(source, temporary)
         try:
-            Path(temporary).rename(folder)
+            temporary.rename(folder)
         except OSError:
             if not folder.is_dir():
                 raise
-        else:
-            # TemporaryDirectory wants something to remove.
-            Path(temporary).mkdir()
     return folder
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial import config_values, paths
+from retrial import config_values, machine, paths
 from retrial.config_values import nearest, option_name, type_name
 from retrial.errors import UsageError
+from retrial.machine import Machine
 
 
 def option(
@@ -28,8 +28,9 @@ NEARBY = "nearby"
 """What `--visible-tests` is when nobody says."""
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
+LEAST_CALLS = 16
+AHEAD = 4
+"""So many tasks for each sandbox may wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,9 @@ class Options:
     task: tuple[str, ...] = option((), "only this task (id, language/slug or slug), repeat for more", short="-t")
     filter_category: tuple[str, ...] = option((), "only this language, repeat for more", metavar="LANG")
     sandbox: str = option("auto", "where tests run: auto, docker or bwrap")
-    executor: str = option("local", "how tasks run side by side")
-    test_jobs: int = option(0, "sandboxes at once [cores]", minimum=0)
+    executor: str = option("local", "how tasks run side by side: local, or ray (a cluster that is there already)")
+    ray_address: str = option("", "host:port of the cluster's head [RAY_ADDRESS, or the one of this machine]")
+    test_jobs: int = option(0, "sandboxes at once, at most [from cores and free memory]", minimum=0)
     image: str = option("", "for all tasks: a target of docker/Dockerfile, such as all, or an image [the language's]")
     disk: float | None = option(
         None, "for images that tasks bring: the least recently used go [no limit]", minimum=0, metavar="GB"
@@ -120,12 +122,15 @@ class HarnessOptions(Options):
     hide_editor_files: bool = option(False, "show the model no files beside the solution, as aider's benchmark does")
     sample_size: int | None = option(None, "the first N of one seeded shuffle of all tasks", short="-n", minimum=1)
     seed: int = option(0, "of the sample and of the models", minimum=0)
+    shard: str = option("", "the I-th of N parts of the tasks: a run with a --max-cost of its own", metavar="I/N")
     run: str = option("", "name of the run [benchmark--agent--model]")
     name: str = option("", "model_name_or_path in predictions [agent--model]")
     prior: tuple[str, ...] = option(
         (), "only what this run left without a plausible edit, repeat for more", metavar="RUN"
     )
-    jobs: int = option(0, "tasks in flight [twice the cores]", minimum=0)
+    jobs: int = option(
+        0, "questions to models at once, at most; 1: one task after the other [twice the cores, at least 16]", minimum=0
+    )
     timeout_seconds: float = option(300.0, "for the agent in one attempt", minimum=1)
     max_cost: float | None = option(None, "stop before the run could cost more than this", minimum=0, metavar="USD")
     max_cost_per_task: float | None = option(None, "end a task's attempts before it could", minimum=0, metavar="USD")
@@ -285,11 +290,17 @@ def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]])
         raise UsageError(f"model '{model['name']}': {error}") from error
 
 
-def tasks_in_flight(number: int) -> int:
-    """0 means two for each core: while one waits for a model or writes, another one's tests run."""
-    return number or 2 * _cores()
+def calls_at_once(jobs: int) -> int:
+    """Of `--jobs`: models are asked without cores of ours."""
+    return jobs or max(LEAST_CALLS, 2 * machine.here().cores)
 
 
-def sandboxes_at_once(number: int) -> int:
-    """0 means one for each core."""
-    return number or _cores()
+def tasks_in_flight(jobs: int, test_jobs: int) -> int:
+    """More than questions: those whose tests wait for a sandbox must not keep a model idle."""
+    calls = calls_at_once(jobs)
+    return 1 if calls == 1 else calls + AHEAD * sandboxes_at_once(test_jobs)
+
+
+def sandboxes_at_once(test_jobs: int, where: Machine | None = None) -> int:
+    """Of `--test-jobs`, or as many as the machine is good for: this one, or that."""
+    return test_jobs or (where or machine.here()).jobs()

@@ -3,16 +3,28 @@ gives leave to ask."""
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
-from retrial import journal
+from retrial import journal, room
 from retrial.budget import Budget, TaskBudget, committed
 from retrial.journal import Journal, Line
+from retrial.pace import Trouble
 from retrial.stopping import Stop
 from retrial.store import Run
-from retrial.turns import Turns
+from retrial.turns import Turn, Turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """A question under way."""
+
+    whose: str
+    turn: Turn | None
+    """None while it waits for another."""
 
 
 class Desk:
@@ -22,8 +34,7 @@ class Desk:
         self._run, self._budget, self._turns, self._stop = run, budget, turns, stop
         self._lock = threading.Lock()
         self._journals: dict[str, Journal] = {}
-        self._leaves: dict[int, str] = {}
-        """Questions under way → whose they are."""
+        self._leaves: dict[int, Leave] = {}
 
     def open(self, instance_id: str) -> bytes:
         """Somebody begins to work at this task, or goes on for one who was lost: the journal as it is now."""
@@ -31,15 +42,19 @@ class Desk:
         found = self._run.journal(instance_id)
         with self._lock:
             self._journals[instance_id] = found
-        return found.content()
+        return found.mended()
 
     def close(self, instance_id: str) -> None:
         """Nobody works at it any more. Of what was asked and has no end yet nobody will hear; it may be billed."""
         with self._lock:
             self._journals.pop(instance_id, None)
-            lost = [number for number, whose in self._leaves.items() if whose == instance_id]
+            lost = [number for number, leave in self._leaves.items() if leave.whose == instance_id]
         for number in lost:
             self._give_back(number, None)
+
+    def lost(self, instance_id: str) -> None:
+        """Whoever worked at it is gone: an executor says so, also of what was begun for them in the meantime."""
+        self.close(instance_id)
 
     def write(self, instance_id: str, lines: bytes) -> None:
         """On disk when this returns."""
@@ -47,10 +62,11 @@ class Desk:
             return
         with self._lock:
             found = self._journals.get(instance_id) or self._run.journal(instance_id)
-        found.write(lines)
+        room.insist(lambda: found.write(lines))
 
-    def begin(self, instance_id: str, lines: bytes, amount: float) -> int:
-        """Leave to ask one question: so much money is put by, and it is written down. Waits for money and for a turn.
+    def begin(self, instance_id: str, lines: bytes, amount: float, whom: str = "") -> int:
+        """Leave to ask this model one question: so much money is put by, and it is written down. Waits for money and
+        for a turn.
 
         Returns a number to end it by. Raises: BudgetSpent, Stopped.
         """
@@ -58,12 +74,12 @@ class Desk:
         with ExitStack() as undone:
             number = self._budget.reserve(amount)
             undone.callback(self._budget.settle, number, 0.0)
-            self._turns.begin()
-            undone.callback(self._turns.end)
+            turn = self._turns.begin(whom)
+            undone.callback(self._turns.end, turn)
             self.write(instance_id, lines)
             undone.pop_all()
         with self._lock:
-            self._leaves[number] = instance_id
+            self._leaves[number] = Leave(whose=instance_id, turn=turn)
         return number
 
     def end(self, number: int, instance_id: str, lines: bytes, cost: float | None) -> None:
@@ -71,9 +87,29 @@ class Desk:
         self.write(instance_id, lines)
         self._give_back(number, cost)
 
-    def slow(self, seconds: float | None) -> None:
-        """A provider refused a question for coming too soon, and perhaps said how long to wait."""
-        self._turns.slow(seconds)
+    def next_try(self, number: int, trouble: Trouble) -> bool:
+        """A question failed and is to be tried again: waits as long as it has to, and for another turn.
+
+        False when there is no hope. Raises: Stopped.
+        """
+        with self._lock:
+            leave = self._leaves.get(number)
+            if leave is None or leave.turn is None:
+                # Its worker was taken for lost.
+                return False
+            self._leaves[number] = replace(leave, turn=None)
+        turn = self._turns.next_try(leave.turn, trouble)
+        with self._lock:
+            if number in self._leaves:
+                self._leaves[number] = replace(leave, turn=turn)
+                return turn is not None
+        if turn is not None:
+            self._turns.end(turn)
+        return False
+
+    def still(self) -> None:
+        """Raises: Stopped."""
+        self._stop.check()
 
     def spend(self, instance_id: str, lines: bytes, cost: float | None) -> None:
         """An agent has spent this on its own."""
@@ -87,11 +123,13 @@ class Desk:
 
     def _give_back(self, number: int, cost: float | None) -> None:
         with self._lock:
-            if self._leaves.pop(number, None) is None:
-                # Its worker was taken for lost.
-                return
+            leave = self._leaves.pop(number, None)
+        if leave is None:
+            # Its worker was taken for lost.
+            return
         self._budget.settle(number, cost)
-        self._turns.end()
+        if leave.turn is not None:
+            self._turns.end(leave.turn)
 
 
 class TaskDesk:
@@ -99,6 +137,8 @@ class TaskDesk:
 
     def __init__(self, instance_id: str, desk: Desk, limit: float | None = None) -> None:
         self._instance_id, self._desk = instance_id, desk
+        self._go = secrets.token_hex(4)
+        """Which go at the task wrote a line: there may be another's, of a worker that was taken for lost."""
         self._earlier = tuple(journal.read(desk.open(instance_id)))
         self._purse = TaskBudget(limit, committed(self._earlier) if limit is not None else 0.0)
         self._kept = b""
@@ -107,33 +147,42 @@ class TaskDesk:
         """What earlier goes have written; not what this one does."""
         return iter(self._earlier)
 
+    def line(self, event: str, **fields: object) -> bytes:
+        """As it goes into the journal."""
+        return journal.line(event, go=self._go, **fields)
+
     def append(self, event: str, **fields: object) -> None:
-        self.note(journal.line(event, **fields))
+        self.note(self.line(event, **fields))
 
     def note(self, line: bytes) -> None:
         self._desk.write(self._instance_id, self._with_kept(line))
 
     def append_with_next(self, event: str, **fields: object) -> None:
         """What alone is of no use goes to disk with what follows."""
-        self._kept += journal.line(event, **fields)
+        self._kept += self.line(event, **fields)
 
-    def begin(self, line: bytes, amount: float) -> int:
+    def begin(self, line: bytes, amount: float, whom: str = "") -> int:
         """Raises: OutOfMoney when this could pass the task's limit; as `Desk.begin`."""
         self._purse.check(amount)
-        return self._desk.begin(self._instance_id, self._with_kept(line), amount)
+        return self._desk.begin(self._instance_id, self._with_kept(line), amount, whom)
 
     def end(self, number: int, line: bytes, amount: float, cost: float | None) -> None:
         """Of this amount that was put by, so much is spent."""
         self._desk.end(number, self._instance_id, self._with_kept(line), cost)
         self._purse.add(amount if cost is None else cost)
 
-    def again(self, amount: float) -> int:
+    def again(self, amount: float, whom: str = "") -> int:
         """Leave to ask once more what is written down already. Raises: as `begin` does."""
         self._purse.check(amount)
-        return self._desk.begin(self._instance_id, b"", amount)
+        return self._desk.begin(self._instance_id, b"", amount, whom)
 
-    def slow(self, seconds: float | None) -> None:
-        self._desk.slow(seconds)
+    def next_try(self, number: int, trouble: Trouble) -> bool:
+        """As `Desk.next_try`."""
+        return self._desk.next_try(number, trouble)
+
+    def still(self) -> None:
+        """Raises: Stopped."""
+        self._desk.still()
 
     def spend(self, line: bytes, cost: float | None) -> None:
         self._desk.spend(self._instance_id, self._with_kept(line), cost)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -63,6 +62,8 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> tuple[Run, tuple
 
 
 def _refuse(options: HarnessOptions) -> None:
+    if options.shard:
+        raise UsageError("--grid does not go with --shard: cut its runs one by one, with -m NAME:FORMAT each.")
     if options.agent != AGENT:
         raise UsageError(f"--grid compares edit formats, and only agent '{AGENT}' is told which: leave -a out.")
     if any(choice.name.startswith(PREFIX) for choice in options.model):
@@ -114,7 +115,7 @@ def _write_config(grid: Run, plans: Sequence[Plan]) -> None:
             "program": "harness.py",
             "kind": "grid",
             "run": grid.name,
-            "command": shlex.join(["python", "harness.py", *first.argv]),
+            "command": first.command,
             "started": now,
             "first_started": old.get("first_started", now),
             "identity": _shared_identity(first),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from retrial import past, registry
+from retrial import past, registry, shards
 from retrial.errors import UsageError
 from retrial.plan import Plan
-from retrial.secrets import hidden
+from retrial.secrets import KNOWN, hidden
 from retrial.store import Run
 from retrial.types import fingerprint
 
@@ -62,19 +63,27 @@ def _prompts(plan: Plan) -> list[object]:
 
 
 def refuse_other_identity(plan: Plan) -> None:
-    refuse_change(plan.run, identity(plan))
+    refuse_change(plan.run, {**identity(plan), **(plan.shard.identity if plan.shard else {})})
 
 
 def refuse_change(run: Run, new: Mapping[str, Any], *, grid: bool = False) -> None:
     """Raises: UsageError when there is something else of that name already."""
     if not run.exists():
+        if run.journal_paths():
+            raise UsageError(
+                f"{run.folder} holds journals, but no run.json: what was asked there cannot be told. "
+                "Move it away, or name another run with --run."
+            )
         return
     stored = run.config()
     if stored.get("program") != "harness.py":
         raise UsageError(f"Run '{run.name}' holds predictions made elsewhere: name another run with --run.")
     if past.is_grid(stored) != grid:
         raise UsageError(f"'{run.name}' is {'one run' if grid else 'a grid'} already: name another with --run.")
-    old = stored.get("identity", {})
+    shard = shards.stored(stored)
+    old = {**stored.get("identity", {}), **(shard.identity if shard else {})}
+    # As it would be read back.
+    new = json.loads(KNOWN.masked(json.dumps(new)))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     changed = [f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys]
     if changed:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from retrial import image_trees, official
 from retrial.errors import PatchError
@@ -12,7 +14,30 @@ from retrial.score import Scored
 from retrial.plain import to_json
 from retrial.types import Outcome
 
+if TYPE_CHECKING:
+    from retrial.rows import Row
+
 SCHEMA = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the official runner would have said of one instance."""
+
+    completed: bool
+    """The tests were started and came to an end, good or bad; nothing else has an official report."""
+    resolved: bool
+    failure: str
+    """What it would take for the environment's fault."""
+    sure: bool
+
+
+def standing(row: Scored) -> Standing | None:
+    """None where the benchmark has no official grading."""
+    if not _official(row):
+        return None
+    failure, sure = _failure(row)
+    return Standing(completed=_completed(row), resolved=_resolved(row), failure=failure, sure=sure)
 
 
 def files(row: Scored) -> dict[str, bytes]:
@@ -32,24 +57,25 @@ def files(row: Scored) -> dict[str, bytes]:
 
 
 def run_report(
-    everything: Collection[str], submitted: Collection[str], scored: Sequence[Scored]
+    everything: Collection[str], submitted: Collection[str], scored: Sequence[Row]
 ) -> dict[str, object] | None:
     """The official report of a run; None where the benchmark has none.
 
     What is resolved is what the official grading says, as in each instance's report.json.
     """
-    if not any(map(_official, scored)):
+    standings = {row.task.instance_id: row.standing for row in scored if row.standing is not None}
+    if not standings:
         return None
     empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
-    completed = _ids(row for row in scored if _completed(row))
-    resolved = _ids(row for row in scored if _completed(row) and _resolved(row))
-    failures = {row.task.instance_id: _failure(row) for row in scored if row.task.instance_id not in resolved | empty}
+    completed = {key for key, standing in standings.items() if standing.completed}
+    resolved = {key for key, standing in standings.items() if standing.completed and standing.resolved}
+    failures = {key: standing for key, standing in standings.items() if key not in resolved | empty}
     ids = {
         "completed": completed,
         "resolved": resolved,
         "unresolved": completed - resolved,
-        "infra_failure": {key for key, (_, sure) in failures.items() if sure},
-        "ambiguous_failure": {key for key, (reason, sure) in failures.items() if reason and not sure},
+        "infra_failure": {key for key, standing in failures.items() if standing.sure},
+        "ambiguous_failure": {key for key, standing in failures.items() if standing.failure and not standing.sure},
         "empty_patch": empty,
         "error": set(submitted) - completed - empty,
     }
@@ -60,7 +86,9 @@ def run_report(
         "submitted_ids": sorted(submitted),
         "incomplete_ids": sorted(set(everything) - set(submitted)),
         **{f"{name}_ids": sorted(found) for name, found in ids.items()},
-        "failure_reasons": {key: reason for key, (reason, _) in sorted(failures.items()) if reason},
+        "failure_reasons": {
+            key: standing.failure for key, standing in sorted(failures.items()) if standing.failure
+        },
         "schema_version": SCHEMA,
     }
 
@@ -82,7 +110,7 @@ def _bytes(patch: str) -> bytes:
         return patch.encode("utf-8", "replace")
 
 
-def _ids(rows: Iterable[Scored]) -> set[str]:
+def _ids(rows: Iterable[Row]) -> set[str]:
     return {row.task.instance_id for row in rows}
 
 
@@ -91,7 +119,6 @@ def _seen(row: Scored) -> Transcript:
 
 
 def _completed(row: Scored) -> bool:
-    """The tests were started and came to an end, good or bad; nothing else has an official report."""
     verdict = row.verdict
     return verdict.outcome.measured and verdict.outcome is not Outcome.TIMED_OUT and bool(_seen(row).started)
 

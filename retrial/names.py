@@ -11,6 +11,9 @@ DEEPEST = 250
 # What Windows and macOS take for `.git`: its short name, streams of it, dots and blanks behind it, unseen signs in it.
 _UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
+# Most names, and nothing of what follows can be in them.
+_SIMPLE = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPES = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
 
@@ -20,8 +23,10 @@ def check_name(name: str) -> str:
 
     Raises: PatchError.
     """
+    if _SIMPLE.fullmatch(name) and len(name) <= DEEPEST:
+        return name
     parts = name.split("/")
-    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in name):
+    if _CONTROL.search(name):
         raise PatchError(f"The path {name!r} has control characters.")
     if name.startswith("/"):
         raise PatchError(f"The path '{name}' is absolute.")

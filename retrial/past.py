@@ -9,6 +9,21 @@ from typing import Any
 from retrial.attempts import Attempt
 from retrial.errors import UsageError
 from retrial.store import Run
+from retrial.types import Task
+
+Brief = Mapping[str, Any]
+"""A prediction's record without its bulk: as much as rankings, comparisons and reports are made from."""
+
+KEPT = (
+    *("instance_id", "model_name_or_path", "model_patch", "model", "edit_format", "added_files", "edited_files"),
+    *("edit_outcome", "lint_outcome", "test_outcome", "plausible", "unverified", "try", "tries", "dname"),
+)
+KEPT_OF_ATTEMPTS = (
+    *("try", "model", "edit_format", "plausible", "unverified", "error", "served", "faults", "tests_outcomes"),
+    *("cost", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "model_seconds"),
+    *("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts"),
+    *("num_error_outputs", "num_user_asks", "num_exhausted_context_windows"),
+)
 
 UNFINISHED = "phase 1 has not finished it: run the same harness.py command again"
 
@@ -20,7 +35,7 @@ class Past:
     run: Run
     stored: Mapping[str, Any]
     """Its run.json."""
-    records: Mapping[str, Mapping[str, Any]]
+    records: Mapping[str, Brief]
     """Its predictions, by id."""
 
     @property
@@ -79,8 +94,23 @@ def read(run: Run) -> Past:
     identity(run, stored)
     if not holds_predictions(stored):
         raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")
-    records = {str(record["instance_id"]): record for record in run.predictions()}
+    records = {str(record["instance_id"]): brief(record) for record in run.predictions()}
     return Past(run=run, stored=stored, records=records)
+
+
+def briefs(run: Run, tasks: Iterable[Task]) -> dict[str, Brief]:
+    """Of those of these tasks that are done, by id."""
+    found = ((task.instance_id, run.prediction(task.instance_id)) for task in tasks)
+    return {instance_id: brief(record) for instance_id, record in found if record is not None}
+
+
+def brief(record: Mapping[str, Any]) -> Brief:
+    attempts = [_some(attempt, KEPT_OF_ATTEMPTS) for attempt in record["all_results"]]
+    return {**_some(record, KEPT), "all_results": attempts}
+
+
+def _some(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value[name] for name in names if name in value}
 
 
 def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object) -> None:
@@ -93,18 +123,18 @@ def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object
             raise UsageError(f"Run '{past.run.name}' is about another state of {source}: runs must share a benchmark.")
 
 
-def rank(record: Mapping[str, Any]) -> int:
+def rank(record: Brief) -> int:
     """That of the chosen attempt: 0 is best."""
     return _attempt(record).rank
 
 
-def settled(record: Mapping[str, Any]) -> bool:
+def settled(record: Brief) -> bool:
     """Plausible, or as good as it can be told to be."""
     chosen = _attempt(record)
     return chosen.plausible or chosen.unverified
 
 
-def _attempt(record: Mapping[str, Any]) -> Attempt:
+def _attempt(record: Brief) -> Attempt:
     """As much of the chosen attempt as its rank needs, so that one rule ranks attempts and runs."""
     # The raw patch may hold nothing that counts; the lists of files are of what does.
     counts = record.get("added_files", True) or record.get("edited_files", True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path, PurePosixPath
 
 from retrial import git, safe_files, scratch
@@ -79,7 +81,7 @@ def _check_readable(patch: str) -> None:
     with scratch.folder() as folder:
         for missing in range(CHOPPED + 1):
             try:
-                _git_apply("--numstat", "-z", changes=changes, cwd=Path(folder), text=patch + "\n" * missing)
+                _git_apply("--numstat", "-z", changes=changes, cwd=folder, text=patch + "\n" * missing)
             except PatchError as error:
                 problems.append(error)
             else:
@@ -140,7 +142,17 @@ def writable(task: Task, path: str, base: Collection[str]) -> bool:
 
 def matches(path: str, globs: Iterable[str]) -> bool:
     """By name, or by the whole path where the glob has a slash."""
-    return any(fnmatchcase(path if "/" in glob else PurePosixPath(path).name, glob) for glob in globs)
+    by_name, by_path = _compiled(tuple(globs))
+    return bool(by_name.match(path.rpartition("/")[2]) or by_path.match(path))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(globs: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Hundreds of globs may be asked about every path of every patch."""
+    with_slash = [glob for glob in globs if "/" in glob]
+    without = [glob for glob in globs if "/" not in glob]
+    by_name, by_path = (re.compile("|".join(map(translate, each)) or "(?!)") for each in (without, with_slash))
+    return by_name, by_path
 
 
 def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] = ()) -> Patched:
@@ -191,7 +203,7 @@ def diff(
         return ""
     old, new = ({path: files[path] for path in changed if path in files} for files in (old, new))
     with scratch.folder(_size(old) + _size(new)) as folder:
-        git_dir = Path(folder, "git")
+        git_dir = folder / "git"
         git.lay(git_dir)
         git.commit(git_dir, "old", old)
         git.commit(git_dir, "new", new)
@@ -224,7 +236,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
     _check_copies(changes, before)
     with scratch.folder(sum(len(file.content) for file in before.values())) as folder:
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
-        work, git_dir = Path(folder, "work"), Path(folder, "git")
+        work, git_dir = folder / "work", folder / "git"
         work.mkdir()
         git.lay(git_dir)
         for path, file in before.items():

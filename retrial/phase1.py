@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from retrial import cache, config, orphans, program, recorded, registry, run_config, rungs, served, table, transcript
+from retrial import cache, config, orphans, past, program, recorded, registry, run_config, rungs, runlog, served, table
+from retrial.abreast import Abreast
 from retrial.attempts import Prediction
 from retrial.budget import Budget, committed_in
 from retrial.claims import claimed
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
-from retrial.errors import NotMeasured
 from retrial.identity import refuse_other_identity
+from retrial.keeping import Came, keep_prediction, state
 from retrial.plan import Plan, make_ladder, make_plan
 from retrial.progress import Progress, say
 from retrial.protocols import Context, Executor, Sandbox
-from retrial.records import prediction_record
+from retrial.room import Room
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
 from retrial.stopping import Stop
-from retrial.store import Run
 from retrial.table import money
 from retrial.turns import Turns
 from retrial.types import Task
@@ -54,28 +56,54 @@ def sandbox_for(plan: Plan) -> Sandbox:
 
 def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     """What is not done yet of one run; returns the exit code."""
-    refuse_other_identity(plan)
-    with claimed(plan.run):
-        return _go_on(plan, ladder, sandbox)
+    room, stop = _room(plan), Stop()
+    room.refuse_unwritable()
+    executor = _executor(plan.options, stop)
+    with claimed(plan.run), room.reserved(plan.run.folder), runlog.Kept(plan.run, plan.command):
+        # Not before: another may have begun this run in the meantime.
+        refuse_other_identity(plan)
+        return _go_on(plan, ladder, sandbox, executor, stop)
 
 
-def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
+def _executor(options: HarnessOptions, stop: Stop) -> Executor:
+    workers = config.tasks_in_flight(options.jobs, options.test_jobs)
+    made: Executor = registry.module("executors", options.executor).make(
+        Context(options=options, workers=workers, stop=stop)
+    )
+    return made
+
+
+def _room(plan: Plan) -> Room:
     options = plan.options
-    left_out = skipped(plan.tasks, sandbox)
-    todo = [task for task in plan.tasks if task.instance_id not in left_out and not plan.is_done(task)]
+    under_way = config.tasks_in_flight(options.jobs, options.test_jobs)
+    return Room((plan.run.folder, plan.run.logs, options.cache), under_way)
+
+
+def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
+    options = plan.options
+    left_out, done = skipped(plan.tasks, sandbox), past.briefs(plan.run, plan.tasks)
+    todo = [task for task in plan.tasks if task.instance_id not in left_out and task.instance_id not in done]
+    plan.run.set_aside_damaged(task.instance_id for task in todo)
     _announce(plan, todo, left_out)
     # What is done needs no image.
     ready = make_ready(sandbox, {task.environment for task in todo}, options.cache, say)
     run_config.write(plan, ladder, sandbox, left_out, ready)
-    open_tasks = _close(plan, todo, ready)
-    todo = [task for task in todo if task.instance_id not in open_tasks]
-    bounded = Bounded(sandbox, config.sandboxes_at_once(options.test_jobs))
-    answered = served.so_far(plan.run.config()["served"], _done(plan))
+    answered = served.so_far(plan.run.config()["served"], done.values())
+    came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
+    todo = [task for task in todo if task.instance_id not in came.unmeasured]
+    stop.watch(_room(plan).lacking)
+    # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
+    finishing = any(rung.spends for rung in ladder.rungs)
+    at_once = config.sandboxes_at_once(options.test_jobs, sandbox.machine())
+    bounded = Bounded(sandbox, at_once, stop=None if finishing else stop)
     try:
-        open_tasks |= _run_all(plan, ladder, bounded, todo, answered)
+        if todo:
+            _run_all(plan, ladder, bounded, todo, came, executor, stop)
     finally:
         run_config.add_what_came(plan, bounded, ready, answered)
-    return _end(plan, open_tasks)
+        if todo:
+            plan.run.keep_sums()
+    return _end(plan, came)
 
 
 def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
@@ -102,65 +130,43 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
 
 
 def _run_all(
-    plan: Plan, ladder: Ladder, sandbox: Bounded, todo: Sequence[Task], answered: served.Served
-) -> dict[str, str]:
-    """Returns the tasks that could not be measured: id → reason."""
-    options, stop = plan.options, Stop()
+    plan: Plan,
+    ladder: Ladder,
+    sandbox: Bounded,
+    todo: Sequence[Task],
+    came: Came,
+    executor: Executor,
+    stop: Stop,
+) -> None:
+    options = plan.options
     # A budget is the run's, or its grid's: what an earlier go spent is spent.
     budget = Budget(options.max_cost, sum(map(committed_in, (plan.run, *plan.beside))))
-    calls = config.tasks_in_flight(options.jobs)
-    executor: Executor = registry.module("executors", options.executor).make(
-        Context(options=options, workers=calls, stop=stop)
-    )
+    turns = Turns(config.calls_at_once(options.jobs), stop)
+    by_id = {task.instance_id: task for task in todo}
+    played = executor.share(plan.recording) if plan.recording else None
     work = Solving(
-        plan=plan,
+        plan=replace(plan, recording=played),
         ladder=ladder,
         sandbox=sandbox,
-        desk=executor.share(Desk(plan.run, budget, Turns(calls, stop), stop)),
+        desk=executor.share(Desk(plan.run, budget, turns, stop)),
         verdicts=executor.share(cache.Verdicts(options.cache)),
+        tasks=by_id,
     )
-    plausible, open_tasks = 0, dict[str, str]()
-    with Progress("harness", len(todo)) as progress:
-        for task, result in executor.run(work, todo):
-            why = _keep(plan.run, task, result)
-            if why:
-                open_tasks[task.instance_id] = why
+    plausible = 0
+    with Progress("harness", len(todo)) as progress, Abreast() as keepers:
+        for instance_id, result in executor.run(work, by_id):
+            keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
-                served.add(answered, result.attempts)
-            plausible += isinstance(result, Prediction) and not why and result.chosen.plausible
-            progress.step(f"{task.instance_id}: {_state(result, why)}", f"{plausible} plausible, {money(budget.spent)}")
-    return open_tasks
+                served.add(came.answered, result.attempts)
+                plausible += not result.not_measured and result.chosen.plausible
+            tally = (f"{plausible} plausible", money(budget.spent), turns.slowed, sandbox.slowed)
+            progress.step(f"{instance_id}: {state(result)}", ", ".join(filter(None, tally)))
 
 
-def _keep(run: Run, task: Task, result: Prediction | Exception) -> str:
-    """Write what is finished; returns why it may not be counted."""
-    why, journal = _not_measured(result), run.journal(task.instance_id)
-    chat = transcript.markdown(task.instance_id, _state(result, why), journal.lines())
-    if isinstance(result, Prediction) and not why:
-        run.write_prediction(task.instance_id, prediction_record(result), chat)
-    else:
-        run.write_chat(task.instance_id, chat)
-        journal.append("not_measured", reason=why)
-    return why
-
-
-def _not_measured(result: Prediction | Exception) -> str:
-    if isinstance(result, Prediction):
-        return result.not_measured
-    return str(result) if isinstance(result, NotMeasured) else f"{type(result).__name__}: {result}"
-
-
-def _state(result: Prediction | Exception, why: str) -> str:
-    if why or isinstance(result, Exception):
-        return f"not measured: {why}"
-    chosen = result.chosen
-    state = "plausible" if chosen.plausible else "unverified" if chosen.unverified else "least bad"
-    return f"{state}, attempt {chosen.number} of {len(result.attempts)} ({chosen.model})"
-
-
-def _end(plan: Plan, open_tasks: Mapping[str, str]) -> int:
+def _end(plan: Plan, came: Came) -> int:
+    open_tasks = came.unmeasured
     if any(rung.name for rung in plan.rungs):
-        print(table.ladder(_ladder(plan), scored=False) + "\n")
+        print(table.ladder(_ladder(plan, came), scored=False) + "\n")
     for change in served.changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")
@@ -176,11 +182,7 @@ def _end(plan: Plan, open_tasks: Mapping[str, str]) -> int:
     return program.NOT_MEASURED
 
 
-def _ladder(plan: Plan) -> list[dict[str, Any]]:
+def _ladder(plan: Plan, came: Came) -> list[dict[str, Any]]:
     """What each rung brought to these tasks."""
-    return rungs.ladder(_done(plan), (), [rung.title for rung in plan.rungs])
-
-
-def _done(plan: Plan) -> list[dict[str, Any]]:
-    records = (plan.run.prediction(task.instance_id) for task in plan.tasks)
-    return [record for record in records if record]
+    done = (came.done[task.instance_id] for task in plan.tasks if task.instance_id in came.done)
+    return rungs.ladder(done, (), [rung.title for rung in plan.rungs])

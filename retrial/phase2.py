@@ -7,16 +7,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, cache, config, leaderboard, merge, past, paths, program, table, trials
+from retrial import (
+    __version__,
+    cache,
+    config,
+    leaderboard,
+    merge,
+    orphans,
+    past,
+    paths,
+    program,
+    runlog,
+    shards,
+    table,
+    trials,
+)
 from retrial.calibrate import calibrate
+from retrial.claims import SCORING, claimed
 from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
 from retrial.doctor import examine
 from retrial.errors import TreeError, UsageError
+from retrial.keeping import keep_verdict
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark
 from retrial.records import without_tests
-from retrial.score import Scored, Scorer, eval_log, unmeasured
+from retrial.rows import Row
+from retrial.score import Scorer
+from retrial.scoring import Scoring, scorer_elsewhere
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
@@ -31,17 +49,21 @@ DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, a
 
 def main(argv: Sequence[str]) -> int:
     options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
-    _refuse(options, rest)
+    texts = shards.in_place_of_wholes(paths.home(), rest)
+    several = len(texts) > 1 or texts != rest
+    _refuse(options, rest, several)
+    orphans.remove()
     if options.calibrate or options.doctor:
         return calibrate(options, argv) if options.calibrate else examine(options)
-    grid = None if options.gold or options.null else trials.find_grid(rest)
+    grid = None if options.gold or options.null or several else trials.find_grid(rest)
     if grid is not None:
         return _compare(options, grid)
-    trial = _trial(options, rest)
+    trial = trials.from_runs(options, texts) if several else _trial(options, rest)
     report, content = _score(options, trial)
     print(table.render(report, content))
     print(f"\nResults: {trial.run.results_path}")
-    return program.NOT_MEASURED if report.not_measured or trial.problems else program.DONE
+    incomplete = report.not_measured or report.shards.get("missing") or trial.problems
+    return program.NOT_MEASURED if incomplete else program.DONE
 
 
 def _compare(options: ReportOptions, grid: Run) -> int:
@@ -80,22 +102,30 @@ def _score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, obje
     """The results of one run, written."""
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
-    bed = set_up(options, tasks, trial.skipped)
+    bed = set_up(options, trial.run, tasks, trial.skipped)
+    with claimed(trial.run, SCORING):
+        return _score_on(options, trial, bed, by_id)
+
+
+def _score_on(
+    options: ReportOptions, trial: Trial, bed: Testbed, by_id: Mapping[str, Task]
+) -> tuple[Report, dict[str, object]]:
     left_out = {**trial.skipped, **bed.skipped}
-    jobs = [(by_id[each.instance_id], each) for each in trial.submissions if each.instance_id not in left_out]
-    _keep_config(trial)
-    _write_bundle(trial, by_id)
-    scored = _score_all(options, trial, bed, jobs)
-    report = _report(trial, scored, left_out, bed.record())
-    content = results(report)
-    trial.run.write_results(content)
-    trial.run.write_official_report(_official_report(trial, scored))
+    jobs = [each for each in trial.submissions if each.instance_id not in left_out]
+    with runlog.Kept(trial.run, program.command()):
+        _keep_config(trial)
+        _write_bundle(trial, by_id)
+        scored = _score_all(options, trial, bed, by_id, jobs)
+        report = _report(trial, scored, left_out, bed.record())
+        content = results(report)
+        trial.run.write_results(content)
+        trial.run.write_official_report(_official_report(trial, scored))
     return report, content
 
 
-def _refuse(options: ReportOptions, rest: Sequence[str]) -> None:
+def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
     """Raises: UsageError for what does not go together."""
-    if options.run and len(rest) < 2:
+    if options.run and not several:
         raise UsageError("--run names the one result of several runs: give two of them, or more.")
     alone = [name for name in ALONE if getattr(options, name)]
     if len(alone) > 1 or (alone and rest):
@@ -110,11 +140,19 @@ def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
     """Raises: UsageError for anything that cannot be."""
     if options.gold or options.null:
         return _from_answers(options)
-    if len(rest) > 1:
-        return trials.from_runs(options, rest)
     home = paths.home()
     run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+    if run is not None and not rest:
+        _tell_of_a_shard(run)
     return trials.from_run(options, run) if run is not None else trials.from_file(options, Path(rest[0]))
+
+
+def _tell_of_a_shard(run: Run) -> None:
+    """Who names nothing may think of all of it."""
+    shard = shards.stored(run.config())
+    if shard:
+        whole = shards.whole_of(run.name)
+        say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
 
 
 def _from_answers(options: ReportOptions) -> Trial:
@@ -185,36 +223,36 @@ def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
 
 
 def _score_all(
-    options: ReportOptions, trial: Trial, bed: Testbed, jobs: Sequence[tuple[Task, Submission]]
-) -> tuple[Scored, ...]:
+    options: ReportOptions, trial: Trial, bed: Testbed, by_id: Mapping[str, Task], jobs: Sequence[Submission]
+) -> tuple[Row, ...]:
     scorer = Scorer(
         benchmark=trial.benchmark,
         sandbox=bed.sandbox,
-        verdicts=cache.Verdicts(options.cache),
+        verdicts=bed.executor.share(cache.Verdicts(options.cache)),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
         untouched=trial.untouched,
     )
-    rows: list[Scored] = []
+    ready = bed.ready(by_id[each.instance_id] for each in jobs)
+    work = Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready))
+    rows: list[Row] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:
-        for (task, submission), result in bed.executor.run(lambda job: scorer.score(*job), jobs):
-            row = unmeasured(task, submission, result) if isinstance(result, Exception) else result
-            trial.run.write_log(task.instance_id, submission.model_name_or_path, eval_log(row))
-            trial.run.write_official(task.instance_id, leaderboard.files(row))
-            rows.append(row)
+        for submission, result in bed.executor.run(work, jobs):
+            task = by_id[submission.instance_id]
+            rows.append(row := keep_verdict(trial.run, task, submission, result))
             resolved += row.verdict.resolved
-            progress.step(f"{task.instance_id}: {row.verdict.outcome}", f"{resolved} resolved")
+            progress.step(f"{task.instance_id}: {row.verdict.outcome}", f"{resolved} resolved{bed.slowed}")
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 
-def _official_report(trial: Trial, scored: Sequence[Scored]) -> dict[str, object] | None:
+def _official_report(trial: Trial, scored: Sequence[Row]) -> dict[str, object] | None:
     everything = {task.instance_id for task in trial.benchmark.tasks()}
     return leaderboard.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
 
 
 def _report(
-    trial: Trial, scored: tuple[Scored, ...], skipped: Mapping[str, str], where: Mapping[str, object]
+    trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], where: Mapping[str, object]
 ) -> Report:
     stored = trial.run.config()
     return Report(
@@ -231,6 +269,7 @@ def _report(
         command=str(stored.get("command", "")),
         visible_tests=stored["identity"].get("visible_tests"),
         agent_isolated=stored.get("agent", {}).get("isolated"),
+        shards=stored.get("shards", {}),
         rungs=tuple(stored["identity"].get("models", ())),
         reasoning_effort=_reasoning_effort(stored["identity"]),
         provenance={

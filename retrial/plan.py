@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, config, models, past, paths, recorded, registry, shards
+from retrial import agents, config, earlier, models, paths, recorded, registry, shards
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
 from retrial.models.replay import RecordedModel
-from retrial.past import Past
 from retrial.prices import Price, parse_price
 from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
@@ -22,7 +22,7 @@ from retrial.secrets import hidden
 from retrial.selection import select_tasks
 from retrial.shards import Shard
 from retrial.solve import Ladder, Rung
-from retrial.store import Run, file_name, find_run
+from retrial.store import Run, file_name
 from retrial.types import Task
 
 FREE = Price(prompt=0.0, completion=0.0)
@@ -91,9 +91,15 @@ class Plan:
         return bool(getattr(registry.module("agents", self.options.agent), "SPENDS", False))
 
     @property
+    def command(self) -> str:
+        """As it may be shown."""
+        return shlex.join(["python", "harness.py", *self.argv])
+
+    @property
     def without(self) -> str:
         """What of the tasks asked for is left out, for people."""
-        return f"; {self.settled} left out, plausible or unverified in {', '.join(self.prior)}" if self.prior else ""
+        settled = f"; {self.settled} left out, plausible or unverified in {', '.join(self.prior)}" if self.prior else ""
+        return (self.shard.told if self.shard else "") + settled
 
     def is_done(self, task: Task) -> bool:
         return self.run.has_prediction(task.instance_id)
@@ -118,23 +124,27 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     run = Run(paths.home(), shard.name(name) if shard else name)
     if recording is not None and run.name == recording.run.name:
         raise UsageError(f"Run '{run.name}' cannot be played again into itself: name another run with --run.")
-    prior = _prior_runs(options, benchmark, run)
-    mine = set(shard.part(tasks) if shard else tasks)
+    prior = earlier.runs(options.prior, benchmark, run)
+    # Of the whole: what is left of another shard is no reason to refuse this one.
+    left = {task.instance_id for task in earlier.left_by(prior, tasks)}
+    part = shard.part(tasks) if shard else tasks
     return Plan(
         options=options,
         argv=tuple(map(hidden, agents.as_kept(argv))),
         benchmark=benchmark,
-        tasks=tuple(task for task in _left_by(prior, tasks) if task in mine),
+        tasks=tuple(task for task in part if task.instance_id in left),
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
-        settled=sum(_settled(prior, task) for task in mine),
+        settled=sum(earlier.is_settled(prior, task) for task in part),
         recording=recording,
         shard=shard,
     )
 
 
-def _selected(options: HarnessOptions, benchmark: Benchmark, shard: Shard | None) -> tuple[tuple[Task, ...], Shard | None]:
+def _selected(
+    options: HarnessOptions, benchmark: Benchmark, shard: Shard | None
+) -> tuple[tuple[Task, ...], Shard | None]:
     """All tasks of the whole, and what part of it this is."""
     how: dict[str, Any] = {
         "names": options.task,
@@ -157,34 +167,6 @@ def _run_name(
 def with_models(plan: Plan, options: HarnessOptions) -> Plan:
     """The same tasks for other models: a run of its own, named by these options."""
     return replace(plan, options=options, rungs=_rungs(options), run=Run(paths.home(), options.run))
-
-
-def _prior_runs(options: HarnessOptions, benchmark: Benchmark, run: Run) -> tuple[Past, ...]:
-    found = []
-    for text in options.prior:
-        prior = find_run(paths.home(), text)
-        if prior is None:
-            raise UsageError(f"--prior takes runs of harness.py, and {text} is a file from elsewhere.")
-        if prior.name == run.name:
-            raise UsageError(f"Run '{run.name}' cannot be its own --prior: name another run with --run.")
-        found.append(past.read(prior))
-    past.refuse_other_benchmark(found, benchmark.provenance["source"], benchmark.provenance["digest"])
-    return tuple(found)
-
-
-def _left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
-    """What prior runs were asked for and have no plausible (nor unverified) edit of; everything without prior runs."""
-    if not prior:
-        return tasks
-    known = [task for task in tasks if any(task.instance_id in each.selected for each in prior)]
-    if not known:
-        raise UsageError(f"No task is left: none of them is in {', '.join(each.run.name for each in prior)}.")
-    return tuple(task for task in known if not _settled(prior, task))
-
-
-def _settled(prior: Sequence[Past], task: Task) -> bool:
-    records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
-    return any(past.settled(record) for record in records)
 
 
 def _model_of(agent: str) -> str:

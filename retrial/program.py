@@ -4,25 +4,78 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 
-from retrial.errors import NotMeasured, UsageError
+from retrial import runlog
+from retrial.errors import NotMeasured, Stopped, UsageError
+from retrial.secrets import KNOWN, hidden
 
 DONE = 0
 NOT_MEASURED = 1
 BAD_USAGE = 2
 INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what queues and containers send before they kill."""
+
+
+def command() -> str:
+    """How this program was called, as it may be shown."""
+    return shlex.join(["python", os.path.basename(sys.argv[0]), *map(hidden, sys.argv[1:])])
+
+
+def goes_on() -> str:
+    return f"Everything finished is on disk, the same command goes on: {command()}"
 
 
 def run(name: str, module: str) -> int:
     """The exit code of that module's `main`; never a traceback for bad input or broken machinery."""
+    try:
+        for each in SIGNALS:
+            signal.signal(each, _interrupted)
+        return _run(name, module)
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted. {goes_on()}", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        _end_by_signal()
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Once, what is under way is left and that is said; twice, now."""
+    _end_by_signal()
+    raise KeyboardInterrupt
+
+
+def _end_by_signal() -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+
+
+def _keep_secrets() -> None:
+    """Whoever writes for people, be it a library, or Python itself with a traceback."""
+    KNOWN.learn_variables(os.environ)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        # None where it is closed.
+        setattr(sys, name, stream and KNOWN.masking(stream))
+
+
+def _run(name: str, module: str) -> int:
+    _keep_secrets()
+    runlog.begin()
     try:
         main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
         return main(sys.argv[1:])
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return BAD_USAGE
+    except Stopped as error:
+        print(f"{name}: stopped: {error}. {goes_on()}", file=sys.stderr)
+        return NOT_MEASURED
     except NotMeasured as error:
         print(f"{name}: nothing was done: {error}", file=sys.stderr)
         return NOT_MEASURED
@@ -31,8 +84,5 @@ def run(name: str, module: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_MEASURED
     except OSError as error:
-        print(f"{name}: a file cannot be read or written: {error}", file=sys.stderr)
+        print(f"{name}: a file cannot be read or written: {error}. {goes_on()}", file=sys.stderr)
         return BAD_USAGE if isinstance(error, NotADirectoryError | FileExistsError | PermissionError) else NOT_MEASURED
-    except KeyboardInterrupt:
-        print(f"\n{name}: interrupted; everything finished is on disk, the same command goes on.", file=sys.stderr)
-        return INTERRUPTED

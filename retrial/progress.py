@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from types import TracebackType
 from typing import Any
 
+from retrial.errors import Stopped
+
+_LOG = logging.getLogger(__name__)
+NOTE = "note: "
+"""What people should look at begins so."""
+
 
 def say(text: str) -> None:
-    """One line for people; results go to stdout, everything on the way to stderr."""
+    """One line for people; results go to stdout, everything on the way to stderr, and to the log."""
     print(text, file=sys.stderr, flush=True)
+    _LOG.log(logging.WARNING if text.startswith(NOTE) else logging.INFO, "%s", text)
 
 
 class Progress:
@@ -25,9 +33,11 @@ class Progress:
 
     def step(self, line: str, tally: str) -> None:
         self._done += 1
+        text = f"{self._title} {self._done}/{self._total}: {line} [{tally}]"
         if self._bar is None:
-            say(f"{self._title} {self._done}/{self._total}: {line} [{tally}]")
+            say(text)
             return
+        _LOG.info("%s", text)
         self._bar.write(line, file=sys.stderr)
         self._bar.set_postfix_str(tally)
         self._bar.update()
@@ -38,3 +48,5 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.close()
+        if isinstance(value, KeyboardInterrupt | Stopped):
+            say(f"{self._title}: {self._done} of {self._total} tasks are finished, {self._total - self._done} are left.")

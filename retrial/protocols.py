@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from retrial.attempts import Effort, Message, Reply, Request, Usage
+from retrial.machine import Machine
 from retrial.stopping import Stop
 from retrial.types import Answer, Canary, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
@@ -321,6 +322,10 @@ class Sandbox(Protocol):
         """Tool, version and by what the limits are held; goes into run.json."""
         ...
 
+    def machine(self) -> Machine:
+        """What there is for jobs, where they run."""
+        ...
+
     def run(self, job: Job) -> Execution:
         """One job in a fresh sandbox; when it returns nothing of the job is left.
 
@@ -329,8 +334,19 @@ class Sandbox(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where work is done, on another machine."""
+
+    slots: int
+    """Sandboxes at once, at most."""
+    stop: Stop
+    """Asked to stop when the driver is."""
+
+
 class Executor(Protocol):
-    """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled."""
+    """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled. Work that needs
+    something of its machine has `elsewhere()`: a function that can be pickled, from a `Site` to the same work there."""
 
     def share(self, service: S) -> S:
         """The object as work may call it from wherever it runs: its methods run here. Plain values in and out."""

@@ -1,96 +1,26 @@
-"""What a run's journals hold, read back: what was asked at each place and what came of it. For `-m replay:RUN`."""
+"""A run of harness.py, to be played again from its journals: `-m replay:RUN`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Any
 
-from retrial import cache, past, paths
-from retrial.attempts import Place, Reply, Request, ToolCall, Usage
+from retrial import goes, past, paths
+from retrial.attempts import Place, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
+from retrial.goes import Go
 from retrial.questions import first_difference, question
 from retrial.store import Run, find_run
 from retrial.types import Verdict
 
-Line = Mapping[str, Any]
-
 PREFIX = "replay:"
 PAID = {"price": "0/0"}
 """What was replied once is free."""
-_OVER: Mapping[str, type[AttemptOver]] = {"OutOfTime": OutOfTime, "OutOfMoney": OutOfMoney}
 _KEPT = 256
 """Tasks whose journals are held in memory, the last used ones."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One question and, if it came, its reply, as a journal has them."""
-
-    question: Mapping[str, Any]
-    reply: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Go:
-    """One attempt as it was recorded."""
-
-    number: int
-    calls: tuple[Call, ...]
-    over: Line | None = None
-    """Where its time or its money ended it: the event that says so."""
-    result: Mapping[str, Any] | None = None
-    """Of an attempt that came to its end: an entry of `all_results`."""
-    went_on: bool = False
-    """Another attempt followed: after some errors none does."""
-
-    @property
-    def error(self) -> str:
-        return str(self.result["error"]) if self.result else ""
-
-    def knows(self, call: int) -> bool:
-        """Whether it says what became of this call: a process that was killed leaves a question without an end."""
-        replied = call <= len(self.calls) and self.calls[call - 1].reply is not None
-        return replied or self.over is not None or self.result is not None
-
-
-def by_attempt(lines: Iterable[Line]) -> list[list[Line]]:
-    """A journal cut before every attempt."""
-    found: list[list[Line]] = []
-    for line in lines:
-        if line.get("event") == "attempt_started":
-            found.append([])
-        if found:
-            found[-1].append(line)
-    return found
-
-
-def last_ladder(attempts: Sequence[list[Line]]) -> list[list[Line]]:
-    """The attempts since a task was begun for the last time."""
-    begun = [place for place, lines in enumerate(attempts) if lines[0].get("attempt") == 1]
-    return list(attempts[begun[-1] if begun else 0 :])
-
-
-def _go(lines: Sequence[Line], after: Sequence[Line]) -> Go:
-    calls: list[Call] = []
-    over = result = None
-    for line in lines:
-        match line.get("event"):
-            case "request":
-                calls.append(Call(question=line["request"]))
-            case "reply" if calls:
-                calls[-1] = replace(calls[-1], reply=line["reply"])
-            case "over":
-                over = line
-            case "attempt_ended":
-                result = line["result"]
-    number = lines[0]["attempt"]
-    went_on = bool(after) and after[0]["attempt"] == number + 1
-    return Go(number=number, calls=tuple(calls), over=over, result=result, went_on=went_on)
 
 
 class Recording:
@@ -136,19 +66,18 @@ class Recording:
         """
         place = request.place
         go = self._deciding(place)
-        if go is None or place.call > len(go.calls):
+        if go is None or place.call not in go.calls:
             raise self._end(go, place)
-        call = go.calls[place.call - 1]
+        call = go.calls[place.call]
         different = first_difference(call.question, question(request))
         if different:
             raise NotRecorded(f"{self._at(place)} was asked something else: {different}.")
         if call.reply is None:
             raise self._end(go, place)
-        return _reply(call.reply)
+        return replace(goes.reply(call.reply), recorded=True)
 
     def _read(self, instance_id: str) -> list[Go]:
-        attempts = by_attempt(self.run.journal(instance_id).lines())
-        return [_go(lines, after) for lines, after in zip_longest(attempts, attempts[1:], fillvalue=())]
+        return goes.read(self.run.journal(instance_id).lines())
 
     def _deciding(self, place: Place) -> Go | None:
         """The latest attempt of that number that says what became of the call."""
@@ -160,10 +89,11 @@ class Recording:
         if go is None:
             return NotRecorded(f"{self._at(place)} was asked nothing, or its journal ends before the reply.")
         if go.over is not None:
-            return _OVER[go.over["kind"]](go.over["reason"])
+            kind: type[AttemptOver] = OutOfMoney if go.over["kind"] == OutOfMoney.__name__ else OutOfTime
+            return kind(go.over["reason"])
         if go.error:
             return ModelError(go.error) if go.went_on else NotRecorded(go.error)
-        lost = place.call <= len(go.calls)
+        lost = place.call in go.calls
         why = "has lost the reply: its journal is torn" if lost else "was asked nothing more: the attempt had ended"
         return NotRecorded(f"{self._at(place)} {why}.")
 
@@ -172,13 +102,7 @@ class Recording:
 
     def verdicts(self, instance_id: str) -> dict[str, Verdict]:
         """What the visible check said, by its key; the last word counts."""
-        found = {}
-        for line in self.run.journal(instance_id).lines():
-            if line.get("event") == "check" and "verdict" in line:
-                # Of another version of ours: as if it were not there.
-                with suppress(KeyError, TypeError, ValueError):
-                    found[line["key"]] = cache.verdict(line["verdict"])
-        return found
+        return goes.verdicts(self.run.journal(instance_id).lines())
 
 
 def named(models: Iterable[str]) -> Recording | None:
@@ -216,9 +140,3 @@ def complete(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("edit_format"):
         raise UsageError("--edit-format does not go with -m replay:RUN: its models bring theirs.")
     return {**recording.options(), **given}
-
-
-def _reply(data: Mapping[str, Any]) -> Reply:
-    calls = tuple(ToolCall(**call) for call in data["calls"])
-    left_out = tuple(data.get("left_out", ()))
-    return Reply(**{**data, "calls": calls, "left_out": left_out, "usage": Usage(**data["usage"]), "recorded": True})

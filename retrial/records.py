@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from retrial import patches
-from retrial.attempts import Attempt, Prediction
+from retrial.attempts import Attempt, Effort, Prediction, Usage
 from retrial.errors import PatchError
+from retrial.types import Outcome, Status, Verdict
 
 # What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
 TEST_PATHS = ("/test/", "/tests/", "/testing/", "/test_", "/tox.ini")
+
+# What a record has under the name that our values have.
+_COUNTS = (
+    "cost", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
+)  # fmt: skip
+_KEPT = (
+    "round", "model", "edit_format", "seed", "temperature", "edit_outcome", "lint_outcome", "test_outcome", "seconds",
+    "error",
+)  # fmt: skip
+_EFFORTS = ("reflections", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts")
 
 
 def prediction_record(prediction: Prediction) -> dict[str, object]:
@@ -61,6 +74,56 @@ def attempt_record(attempt: Attempt) -> dict[str, object]:
     }
 
 
+def attempt_of(record: Mapping[str, Any], counted: str) -> Attempt:
+    """The attempt that has this record; `counted` is the part of its patch that does.
+
+    Raises: KeyError, TypeError or ValueError when it was something else.
+    """
+    said = record["reflections"] + record["num_exhausted_context_windows"] + bool(record["error"])
+    usage = Usage(
+        **{name: record[name] for name in _COUNTS},
+        seconds=record["model_seconds"],
+        retries=record["num_error_outputs"] - said,
+    )
+    return Attempt(
+        number=record["try"],
+        **{name: record[name] for name in _KEPT},
+        patch=record["model_patch"],
+        counted=counted,
+        dropped=tuple(record["dropped_paths"]),
+        usage=usage,
+        effort=_effort(record),
+        verdict=_verdict(record),
+        served=tuple(record["served"]),
+        left_out=tuple(record["left_out"]),
+    )
+
+
+def _effort(record: Mapping[str, Any]) -> Effort:
+    return Effort(
+        edit_outcome=record["edit_outcome"],
+        tests_outcomes=tuple(record["tests_outcomes"]),
+        malformed=record["num_malformed_responses"],
+        exhausted=record["num_exhausted_context_windows"],
+        user_asks=record["num_user_asks"],
+        faults=tuple(Counter(record["faults"]).elements()),
+        notes=tuple(record["notes"]),
+        **{name: record[name] for name in _EFFORTS},
+    )
+
+
+def _verdict(record: Mapping[str, Any]) -> Verdict:
+    visible = record["visible"]
+    return Verdict(
+        outcome=Outcome(visible["outcome"]),
+        reason=visible["reason"],
+        tests={test: Status(status) for test, status in visible["tests"].items()},
+        seconds=visible["seconds"],
+        lint=tuple(record["lint_errors"]),
+        dropped=tuple(record["dropped_paths"]),
+    )
+
+
 def _error_outputs(attempt: Attempt) -> int:
     """Everything that went wrong on the way and was said: malformed and cut-off replies, lint, failed calls."""
     effort = attempt.effort
@@ -87,8 +150,8 @@ def _common(attempt: Attempt) -> dict[str, object]:
         "model_seconds": round(attempt.usage.seconds, 3),
         "duration": round(attempt.usage.seconds, 3),
         "seconds": round(attempt.seconds, 3),
-        "added_files": added,
-        "edited_files": edited,
+        "added_files": list(added),
+        "edited_files": list(edited),
         "dropped_paths": list(attempt.dropped),
         "edit_outcome": attempt.edit_outcome,
         "lint_outcome": attempt.lint_outcome,
@@ -96,11 +159,13 @@ def _common(attempt: Attempt) -> dict[str, object]:
     }
 
 
-def _files(patch: str) -> tuple[list[str], list[str]]:
+@functools.lru_cache(maxsize=32)
+def _files(patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Asked of every attempt when it ends, and again of the prediction."""
     changes = patches.parse(patch) if patch else ()
-    added = [change.new for change in changes if change.kind is patches.Kind.ADDED and change.new]
-    edited = [change.new or change.old or "" for change in changes if change.kind is not patches.Kind.ADDED]
-    return added, edited
+    added = (change.new for change in changes if change.kind is patches.Kind.ADDED and change.new)
+    edited = (change.new or change.old or "" for change in changes if change.kind is not patches.Kind.ADDED)
+    return tuple(added), tuple(edited)
 
 
 def without_tests(patch: str, editable: Collection[str]) -> str:

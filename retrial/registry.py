@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
 import pkgutil
@@ -11,6 +12,7 @@ from types import ModuleType
 from retrial.errors import UsageError
 
 
+@functools.cache
 def names(kind: str) -> tuple[str, ...]:
     """All parts of a kind, found by their files; `_helpers.py` are not parts."""
     spec = importlib.util.find_spec(f"retrial.{kind}")

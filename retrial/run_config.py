@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime
 import platform
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from retrial import __version__, config, served
+from retrial import __version__, config, served, shards
 from retrial.agents import about
 from retrial.identity import identity
 from retrial.plan import Plan
@@ -28,7 +27,8 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
             "program": "harness.py",
             "run": plan.run.name,
             **({"grid": plan.grid} if plan.grid else {}),
-            "command": shlex.join(["python", "harness.py", *plan.argv]),
+            **({"shard": shards.record(plan.shard)} if plan.shard else {}),
+            "command": plan.command,
             "started": now,
             "first_started": old.get("first_started", now),
             "identity": identity(plan),
@@ -43,11 +43,12 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
                 "timeout_seconds": options.timeout_seconds,
                 "test_timeout_seconds": options.test_timeout_seconds,
             },
-            "jobs": config.tasks_in_flight(options.jobs),
+            "jobs": config.calls_at_once(options.jobs),
             "test_jobs": config.sandboxes_at_once(options.test_jobs),
             "max_cost": options.max_cost,
             "max_cost_per_task": options.max_cost_per_task,
             "served": old.get("served", {}),
+            "host": platform.node(),
             "versions": {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()},
         }
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -162,7 +163,12 @@ def changing() -> Iterator[None]:
 
 
 def remove_all(holder: Path) -> None:
-    """As much as can be removed."""
+    """As much as can be removed, and nothing that was mounted in there: it is unmounted, or all of it stays."""
+    for place in _mounts_below(holder):
+        with suppress(FileNotFoundError):
+            subprocess.run(["umount", "--lazy", "--", place], stderr=subprocess.DEVNULL)
+    if _mounts_below(holder):
+        return
     for entry in everything(holder):
         if entry.is_dir(follow_symlinks=False):
             with suppress(OSError):
@@ -173,6 +179,14 @@ def remove_all(holder: Path) -> None:
     except RecursionError:
         # Folders in folders, a thousand deep.
         subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
+
+
+def _mounts_below(holder: Path) -> list[bytes]:
+    """The last first, as they can be unmounted."""
+    above = os.path.realpath(os.fsencode(holder)) + b"/"
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    places = (re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split()[4]) for line in lines)
+    return [place for place in places if place.startswith(above)][::-1]
 
 
 def nameable(entry: os.DirEntry[str]) -> bool:

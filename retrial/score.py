@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, hidden_tests, patches, required_tests, tampering
+from retrial import cache, hidden_tests, image_trees, patches, required_tests, runlog, tampering
 from retrial.calibration import calibrated
 from retrial.checks import check_selection, installs, select
 from retrial.errors import EnvironmentMissing, NotInstalled, NotMeasured, TreeError
@@ -54,6 +54,10 @@ class Scorer:
 
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
+        with runlog.about(task=task.instance_id):
+            return self._score(task, submission)
+
+    def _score(self, task: Task, submission: Submission) -> Scored:
         answer = self.benchmark.answer(task.instance_id)
         answer = replace(answer, check=replace(answer.check, timeout=self.timeout or answer.check.timeout))
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
@@ -73,7 +77,7 @@ class Scorer:
             void=void,
             calibrated=is_calibrated,
             cached=cached,
-            check=answer.check,
+            check=_kept(answer.check),
             counted=counted,
             gold_files=tuple(patches.touched(answer.patch)),
             tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
@@ -137,6 +141,12 @@ class Scorer:
         if check.required is None or not required_tests.disputed(check.required, verdict):
             return verdict
         return required_tests.settle(check.required, verdict, shown(task, answer, self.sandbox, self.verdicts))
+
+
+def _kept(check: Check) -> Check:
+    """Without the tests themselves; of its files, the scripts that a benchmark's own runner would have left behind."""
+    scripts = {path: content for path, content in check.files.items() if path in image_trees.SCRIPTS}
+    return replace(check, files=scripts, prebuild=None)
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:

@@ -1,10 +1,14 @@
-"""Folders that live for a moment."""
+"""Folders that live for a moment, and carry the name of who made them."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from retrial import owners, safe_files
 
 MEMORY = Path("/dev/shm")
 ROOM = 20
@@ -13,9 +17,21 @@ SMALL = 10_000_000
 """Bytes; less is not worth counting."""
 
 
-def folder(size: int = 0) -> tempfile.TemporaryDirectory[str]:
+@contextmanager
+def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     """A temporary folder for about `size` bytes: in memory where there is room for it, which is ten times as quick."""
-    return tempfile.TemporaryDirectory(prefix="retrial-", dir=place(size))
+    there = where or place(size) or Path(tempfile.gettempdir())
+    made = Path(tempfile.mkdtemp(prefix=prefix(owners.mark(owners.Kind.FOLDERS, there)), dir=there))
+    try:
+        yield made
+    finally:
+        safe_files.remove_all(made)
+        if os.path.lexists(made):
+            owners.me().leaves(str(made))
+
+
+def prefix(owner: str) -> str:
+    return f"retrial-{owner}-"
 
 
 def place(size: int = 0) -> Path | None:

@@ -1,18 +1,162 @@
-"""What people must not find written down: passwords in addresses, keys in what is sent along."""
+"""What people must not find written down: keys and passwords that this program uses or was given, in whatever form.
+
+`hidden` works by names, for options and addresses. `masked` works by values: whatever leaves the program goes through
+it, and what was learned before is not in there any more.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import os
 import re
+import threading
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import TextIO
+from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN = "***"
+SHORTEST = 12
+"""Of a key: no provider has shorter ones, and people write anything where a server of their own wants some key."""
+SHORTEST_PASSWORD = 8
+DEPTH = 4
+"""So many times over, a value is known in JSON: in an error in a call in a reply in a journal."""
 
 _IN_AN_ADDRESS = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 _NAMED = re.compile(
     r'("[^"]*(?:key|token|secret|password|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE | re.DOTALL
 )
 """In JSON: text whose name ends in one of these words."""
+_NAME = re.compile(r"(?:key|token|secret|password|passwd|passphrase|authorization)$", re.IGNORECASE)
+_PLAIN = re.compile(r"(?=.{,19}$)[A-Za-z]+(?:[ _-][A-Za-z]+)*|[\d.,:+-]+")
+"""A word, a few (`not-needed`) or a number: those stand everywhere, and JSON would break without its numbers."""
+_TOKEN = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{16,}")
+"""Letters and digits in a row as nobody writes them by hand."""
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 def hidden(text: str) -> str:
     """The text, an address, a JSON object or words that hold such, as it may be shown and kept."""
     return _NAMED.sub(rf'\1"{HIDDEN}"', _IN_AN_ADDRESS.sub(HIDDEN, text))
+
+
+class Known:
+    """Values that are not to be seen; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: frozenset[str] = frozenset()
+        self._texts: tuple[str, ...] = ()
+        self._bytes: tuple[bytes, ...] = ()
+
+    @property
+    def values(self) -> frozenset[str]:
+        """For a process elsewhere that is to know them too."""
+        return self._values
+
+    def learn(self, *values: str, shortest: int = SHORTEST) -> None:
+        """Keys and passwords; plain words, numbers, and what is too short to be told from those, are left."""
+        found = {value.strip() for value in values}
+        new = {value for value in found if len(value) >= shortest and not _PLAIN.fullmatch(value)}
+        with self._lock:
+            if new <= self._values:
+                return
+            self._values |= new
+            forms = {form for value in self._values for form in _forms(value)}
+            # A longer one may hold a shorter one.
+            self._texts = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+            self._bytes = tuple(form.encode("utf-8", "surrogateescape") for form in self._texts)
+
+    def learn_variables(self, variables: Mapping[str, str]) -> None:
+        """Those that have the name of a secret, and passwords in addresses."""
+        for name, value in variables.items():
+            if value and _NAME.search(name) and not _is_path(value):
+                self.learn(value)
+            self.learn_address(value)
+
+    def learn_given(self, variables: Mapping[str, str]) -> None:
+        """Variables that somebody hands to an agent: also what only looks like a key."""
+        self.learn_variables(variables)
+        self.learn(*(value for value in variables.values() if _TOKEN.search(value) and not _is_path(value)))
+
+    def learn_address(self, text: str) -> None:
+        """The login in an address, and its password alone."""
+        for login in _IN_AN_ADDRESS.findall(text):
+            password = login.partition(":")[2]
+            self.learn(login, password, unquote(login), unquote(password), shortest=SHORTEST_PASSWORD)
+
+    def learn_fields(self, value: object) -> None:
+        """Texts in a JSON value whose name is that of a secret."""
+        self.learn(*_secret_fields(value))
+
+    def masked(self, text: str) -> str:
+        for form in self._texts:
+            text = text.replace(form, HIDDEN)
+        return text
+
+    def masked_bytes(self, content: bytes) -> bytes:
+        for form in self._bytes:
+            content = content.replace(form, HIDDEN.encode())
+        return content
+
+    def masking(self, stream: TextIO) -> TextIO:
+        """The same stream, for text that is masked on its way."""
+        # Also where nothing is learned yet: what is written later may hold what is learned by then.
+        return _MaskedStream(stream, self)
+
+
+KNOWN = Known()
+"""What this process knows."""
+
+
+class _MaskedStream(io.TextIOWrapper):
+    def __init__(self, stream: TextIO, known: Known) -> None:
+        super().__init__(stream.buffer, stream.encoding, stream.errors, line_buffering=True)
+        # Held, for with it would go the buffer.
+        self._stream, self._known = stream, known
+
+    def write(self, text: str) -> int:
+        super().write(self._known.masked(text))
+        return len(text)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """As it is, and as it looks in JSON, in Python, in an address, in base64."""
+    for text in (value, repr(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield from accumulate(range(DEPTH), lambda inner, _: json.dumps(inner)[1:-1], initial=text)
+    content = value.encode("utf-8", "surrogateescape")
+    for quoted in (quote(content, safe=""), quote(content), quote_plus(content)):
+        yield from (quoted, re.sub("%..", lambda found: found[0].lower(), quoted))
+    yield from _in_base64(content)
+
+
+def _in_base64(content: bytes) -> Iterator[str]:
+    """What is the same whatever stands before and after it, as a user's name does in `Authorization: Basic`."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + content).decode()
+        # Without the characters that depend on what is before, and those that depend on what follows.
+        over = (before + len(content)) % 3
+        core = text[(0, 2, 3)[before] : len(text) - (4 - over if over else 0)]
+        yield from (core, core.translate(_URL_SAFE))
+
+
+def _secret_fields(value: object, name: str = "") -> Iterator[str]:
+    if isinstance(value, str):
+        # As a header has it: `Bearer …`.
+        yield from (value, *value.split()[1:]) if _NAME.search(name) else ()
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _secret_fields(each, str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _secret_fields(each, name)
+
+
+def _is_path(value: str) -> bool:
+    """Something that lies where it says, or could: base64 may begin with a slash too."""
+    if value[0] not in "/~.":
+        return os.path.exists(value)
+    folder = os.path.dirname(os.path.expanduser(value))
+    return os.path.isdir(folder) if folder != "/" else os.path.exists(value)

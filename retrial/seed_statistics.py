@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial import patches
 from retrial.attempts import Usage
-from retrial.errors import PatchError
-from retrial.score import Scored
+from retrial.rows import Row
 
 
 def build(
-    measured: Sequence[Scored], records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_size: int
+    measured: Sequence[Row], records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_size: int
 ) -> dict[str, object]:
     """All shares are of what was measured. What only phase 1 knows is null for predictions made elsewhere."""
     resolved = [row for row in measured if row.verdict.resolved]
-    found = [row for row in measured if finds_gold_file(row)]
+    found = [row for row in measured if row.finds_gold_file]
     return {
         "percent": _percent(len(resolved), len(measured)),
         "plus_one_percent": _percent(len(resolved) + 1, len(measured) + 1),
@@ -28,22 +26,14 @@ def build(
     }
 
 
-def finds_gold_file(row: Scored) -> bool:
-    """The patch edits or adds a file that the reference changes."""
-    try:
-        return not set(patches.touched(row.submission.patch)).isdisjoint(row.gold_files)
-    except PatchError:
-        return False
-
-
 def cost(record: Mapping[str, Any]) -> float | None:
     """Of all attempts at one task; None is unknown."""
     costs = [attempt["cost"] for attempt in record.get("all_results", ())]
     return None if not costs or None in costs else round(sum(costs), 6)
 
 
-def _by_plausibility(measured: Sequence[Scored], records: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
-    def having(name: str) -> list[Scored]:
+def _by_plausibility(measured: Sequence[Row], records: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
+    def having(name: str) -> list[Row]:
         return [row for row in measured if records.get(row.task.instance_id, {}).get(name)]
 
     plausible, unverified = having("plausible"), having("unverified")
@@ -69,7 +59,7 @@ def _costs(records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_siz
     }
 
 
-def _resolved(rows: Sequence[Scored]) -> int:
+def _resolved(rows: Sequence[Row]) -> int:
     return sum(row.verdict.resolved for row in rows)
 
 

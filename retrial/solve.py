@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
@@ -21,12 +22,16 @@ from retrial.errors import (
     Stopped,
     TreeError,
 )
+from retrial.lines import ENDED, KEPT, RESUMED, STARTED
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
+from retrial.resume import Earlier, Resumed
 from retrial.types import Outcome, Task, Verdict
 from retrial.visible import VisibleCheck
 from retrial.workspace import open_workspace
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +80,24 @@ class Ladder:
                 yield round_, rung, rung.sampling(asked[model], self.seconds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One attempt of a ladder, and whether it is the last."""
+
+    attempt: Attempt
+    last: bool
+    asked: bool = True
+    """False: there was no money to ask anything, which is no attempt."""
+
+
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Prediction:
-    """All attempts at one task.
+    """All attempts at one task; what an earlier go left of them is gone on with.
 
     Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
     """
     attempts: list[Attempt] = []
+    earlier = Earlier(desk.lines())
     for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
-        desk.append_with_next("attempt_started", attempt=number, model=rung.name, sampling=sampling)
-        chat = MeteredChat(rung.model, sampling, desk, rung.price, task.instance_id, number)
         blank = Attempt(
             number=number,
             round=round_,
@@ -92,15 +106,12 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Pr
             seed=sampling.seed,
             temperature=sampling.temperature,
         )
-        attempt, fatal = _attempt(task, rung, chat, check, blank)
-        if chat.out_of_money and not chat.usage.calls:
-            # Nothing could be asked: that is no attempt, and if it is the first, no answer.
-            if attempts:
-                break
-            attempt = replace(blank, error=chat.out_of_money)
-        attempts.append(attempt)
-        desk.append("attempt_ended", attempt=number, result=attempt_record(attempt))
-        if attempt.plausible or attempt.unverified or fatal or chat.out_of_money:
+        left = earlier.attempt(blank)
+        step = _kept(left, desk, blank, sampling) or _step(task, rung, sampling, check, desk, blank, left)
+        if attempts and not step.asked:
+            break
+        attempts.append(step.attempt)
+        if step.last or step.attempt.plausible or step.attempt.unverified:
             break
     return Prediction(
         instance_id=task.instance_id,
@@ -109,6 +120,41 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Pr
         tries=ladder.tries,
         not_measured=_not_measured(attempts),
     )
+
+
+def _kept(left: Resumed, desk: TaskDesk, blank: Attempt, sampling: Sampling) -> Step | None:
+    """An attempt that ended in an earlier go, and was measured."""
+    attempt = left.ended()
+    if attempt is None:
+        return None
+    desk.append(KEPT, attempt=blank.number, model=blank.model, sampling=sampling)
+    _LOG.info("kept an attempt that had ended", extra={"attempt": blank.number})
+    return Step(attempt=attempt, last=left.out_of_money)
+
+
+def _step(
+    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, desk: TaskDesk, blank: Attempt, left: Resumed
+) -> Step:
+    event = RESUMED if left.answered else STARTED
+    desk.append_with_next(event, attempt=blank.number, model=rung.name, sampling=sampling)
+    if left.answered:
+        _LOG.info("going on with an attempt", extra={"attempt": blank.number, "answered": left.answered})
+    chat = MeteredChat(rung.model, sampling, desk, rung.price, task.instance_id, blank.number, left)
+    attempt, fatal = _attempt(task, rung, chat, check, blank)
+    asked = bool(chat.usage.calls) or not chat.out_of_money
+    if not asked:
+        # If it is the first, that is no answer.
+        attempt = replace(blank, error=chat.out_of_money)
+    step = Step(attempt=attempt, last=fatal or bool(chat.out_of_money), asked=asked)
+    if asked or blank.number == 1:
+        _write_end(desk, attempt)
+    return step
+
+
+def _write_end(desk: TaskDesk, attempt: Attempt) -> None:
+    # Mostly all of a patch counts.
+    counted = {} if attempt.counted == attempt.patch else {"counted": attempt.counted}
+    desk.append(ENDED, attempt=attempt.number, **counted, result=attempt_record(attempt))
 
 
 def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:
@@ -126,7 +172,7 @@ def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, bla
         fatal = isinstance(error, BudgetSpent | NotRecorded | TreeError | EnvironmentMissing)
     else:
         fatal = False
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - started + chat.replayed
     return replace(attempt, usage=chat.usage, served=chat.served, left_out=chat.left_out, seconds=seconds), fatal
 
 
@@ -135,7 +181,7 @@ def _go(
 ) -> Attempt:
     def visible() -> Verdict:
         started = time.monotonic()
-        verdict = check(workspace.diff())[1]
+        verdict = check(workspace.diff(), chat.checked)[1]
         chat.wait(time.monotonic() - started)
         return verdict
 
@@ -150,7 +196,7 @@ def _go(
         effort = Effort(edit_outcome=False, notes=(str(error),))
     # We read the patch and run the check ourselves: what the agent says of its success is only counted.
     patch = workspace.diff()
-    selection, verdict = check(patch)
+    selection, verdict = check(patch, chat.checked)
     return replace(
         blank,
         patch=patch,

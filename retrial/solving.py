@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import GRADING, cache
-from retrial.attempts import Prediction
+from retrial import GRADING, cache, goes, runlog
+from retrial.attempts import Attempt, Prediction
 from retrial.desk import Desk, TaskDesk
-from retrial.plan import Plan
+from retrial.elsewhere import Elsewhere, elsewhere
+from retrial.plan import Plan, make_ladder
+from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.solve import Ladder, solve
 from retrial.types import Check, Task, fingerprint
@@ -25,14 +27,37 @@ class Solving:
     sandbox: Bounded
     desk: Desk
     verdicts: cache.Verdicts
+    tasks: Mapping[str, Task]
+    """By their ids."""
 
-    def __call__(self, task: Task) -> Prediction:
+    def __call__(self, instance_id: str) -> Prediction:
+        with runlog.about(task=instance_id):
+            return self._solve(self.tasks[instance_id])
+
+    def elsewhere(self) -> Callable[[Site], Solving]:
+        names = [rung.name for rung in self.plan.rungs]
+        environments = {task.environment for task in self.tasks.values()}
+        there = elsewhere(self.plan.options, self.plan.benchmark, self.sandbox.name, environments, names)
+        # Only what its work needs of a plan: tasks are many, and the benchmark there has them too.
+        planned = partial(
+            Plan,
+            options=self.plan.options,
+            argv=(),
+            tasks=(),
+            rungs=self.plan.rungs,
+            run=self.plan.run,
+            recording=self.plan.recording,
+        )
+        return partial(_solving, there, planned, self.desk, self.verdicts)
+
+    def _solve(self, task: Task) -> Prediction:
         # Before anything is paid for.
         if self.plan.options.visible_tests != "none" and self.plan.recording is None:
             self.sandbox.have(task.environment)
         desk = TaskDesk(task.instance_id, self.desk, self.ladder.max_cost)
         try:
-            return solve(task, self.ladder, self._check(task, desk), desk)
+            found = solve(task, self.ladder, self._check(task, desk), desk)
+            return replace(found, attempts=tuple(map(_brief, found.attempts)))
         finally:
             self.desk.close(task.instance_id)
 
@@ -40,11 +65,34 @@ class Solving:
         options = self.plan.options
         digest = self.plan.benchmark.provenance["digest"]
         how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
-        known = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else None
-        return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, desk, how, known)
+        played = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else {}
+        known = {**played, **goes.verdicts(desk.lines())}
+        return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, known)
 
     def _visible(self, task: Task, edited: Iterable[str], most: int | None) -> Check | str:
         check = self.plan.benchmark.visible(task.instance_id, edited, most)
         if isinstance(check, str):
             return check
         return replace(check, timeout=self.plan.options.test_timeout_seconds or check.timeout)
+
+
+def _brief(attempt: Attempt) -> Attempt:
+    """Without what tests printed and what was said: the journal has that."""
+    verdict = replace(attempt.verdict, stdout="", stderr="", telling="") if attempt.verdict else None
+    effort = replace(attempt.effort, chat=()) if attempt.effort else None
+    return replace(attempt, verdict=verdict, effort=effort)
+
+
+def _solving(
+    there: Elsewhere, planned: Callable[..., Plan], desk: Desk, verdicts: cache.Verdicts, site: Site
+) -> Solving:
+    there.arrive()
+    plan = planned(benchmark=there.open())
+    return Solving(
+        plan=plan,
+        ladder=make_ladder(plan),
+        sandbox=there.bounded(site, finishing=plan.spends),
+        desk=desk,
+        verdicts=verdicts,
+        tasks={task.instance_id: task for task in plan.benchmark.tasks()},
+    )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
 from retrial.errors import Stopped
-from retrial.program import INTERRUPTED
+from retrial.program import INTERRUPTED, SIGNALS
+from retrial.progress import say
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and what queues and containers send before they kill."""
+HEARD = (
+    "Stopping: what is under way is finished and written, then the program ends. An agent with a program of its own "
+    "(aider, command) works to its end. Ctrl-C again ends everything at once."
+)
 
 
 class Stop:
@@ -22,21 +25,53 @@ class Stop:
 
     def __init__(self) -> None:
         self._asked = threading.Event()
+        self._watched = list[Callable[[], str]]()
+        self._wakers = list[Callable[[], None]]()
         self.reason = ""
         self.interrupted = False
 
+    def watch(self, why: Callable[[], str]) -> None:
+        """To be looked at by whoever looks at this: a reason is as if somebody had asked."""
+        self._watched.append(why)
+
+    def on_ask(self, wake: Callable[[], None]) -> None:
+        """To be called when it is asked for, by those with threads that wait for something to start."""
+        self._wakers.append(wake)
+
     @property
-    def asked(self) -> bool:
+    def said(self) -> bool:
+        """Whether it has been asked for; looks at nothing else, so that it may be called with a lock held."""
         return self._asked.is_set()
 
-    def ask(self, reason: str) -> None:
-        if not self.asked:
-            self.reason = reason
-            self._asked.set()
+    @property
+    def asked(self) -> bool:
+        if self._asked.is_set():
+            return True
+        reason = next(filter(None, (why() for why in self._watched)), "")
+        if reason and self.ask(reason):
+            say(f"Stopping: {reason}. What is under way is finished and written.")
+        return self._asked.is_set()
+
+    def ask(self, reason: str) -> bool:
+        """Whether nobody had asked before."""
+        if self._asked.is_set():
+            return False
+        self.reason = reason
+        self._asked.set()
+        for wake in self._wakers:
+            wake()
+        return True
 
     def check(self) -> None:
         """Raises: Stopped when nothing new may be started."""
         if self.asked:
+            raise Stopped(self.reason)
+
+    def end(self) -> None:
+        """When all that was under way has been handed out. Raises: KeyboardInterrupt, Stopped if it was asked for."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        if self._asked.is_set():
             raise Stopped(self.reason)
 
 
@@ -48,16 +83,28 @@ def interruptible(stop: Stop) -> Iterator[None]:
         yield
         return
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    # A handler may interrupt whoever holds a lock, or prints: another thread does what there is to do.
+    heard = SimpleQueue[bool]()
+
+    def hear(number: int, frame: FrameType | None) -> None:
         if stop.interrupted:
             os._exit(INTERRUPTED)
         stop.interrupted = True
-        stop.ask("interrupted")
-        print("\nStopping: what is under way is finished and written; Ctrl-C again ends at once.", file=sys.stderr)
+        heard.put(True)
 
-    before = {number: signal.signal(number, ask) for number in SIGNALS}
+    listener = threading.Thread(target=_listen, args=(heard, stop), name="retrial-signals", daemon=True)
+    listener.start()
+    before = {number: signal.signal(number, hear) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        heard.put(False)
+        listener.join()
+
+
+def _listen(heard: SimpleQueue[bool], stop: Stop) -> None:
+    while heard.get():
+        stop.ask("interrupted")
+        say("\n" + HEARD)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import io
+import itertools
 import json
 import os
 import re
-import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from retrial import owners
+from retrial import damage, ledger, owners, room
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
@@ -20,7 +22,8 @@ from retrial.secrets import KNOWN
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
-PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
+_NUMBERS = itertools.count()
+
 OFFICIAL_FILES = ("patch.diff", "report.json", "test_output.txt", "eval.sh")
 """What SWE-bench's own runner leaves of one instance."""
 
@@ -32,20 +35,38 @@ def file_name(text: str) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """All of it or nothing, and on disk when this returns; without what nobody may see."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=True))
+
+
+def write_again(path: Path, content: bytes) -> None:
+    """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
+    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=False))
+
+
+def _write(path: Path, content: bytes, *, sure: bool) -> None:
     # Carries our name: who is killed in the middle leaves it.
     owner = owners.mark(owners.Kind.FILES, path.parent)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.{owner}.", dir=path.parent)
+    temporary = path.parent / f".{path.name[:40]}.{owner}.{next(_NUMBERS)}"
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(KNOWN.masked_bytes(content))
+        with os.fdopen(_created(temporary), "wb") as file:
+            file.write(content)
             file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+            os.fchmod(file.fileno(), 0o644)
+            if sure:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         # Gone by now, unless something failed.
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+
+
+def _created(path: Path) -> int:
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, how)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, how)
 
 
 def read_json(path: Path) -> Any:
@@ -56,6 +77,13 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not valid JSON: {error}.") from error
+
+
+def _object(path: Path) -> dict[str, Any]:
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must hold a JSON object.")
+    return value
 
 
 class Run:
@@ -91,19 +119,37 @@ class Run:
     def official_path(self) -> Path:
         return self.folder / "swebench-report.json"
 
+    @property
+    def _copy_path(self) -> Path:
+        """Of run.json: without it nobody could tell whether another go would ask the same questions."""
+        return self.folder / "run.json.copy"
+
     def exists(self) -> bool:
-        return self.config_path.is_file()
+        return self.config_path.is_file() or self._copy_path.is_file()
 
     def config(self) -> dict[str, Any]:
         if not self.exists():
             raise UsageError(f"There is no run '{self.name}': {self.config_path} is missing.")
-        value = read_json(self.config_path)
-        if not isinstance(value, dict):
-            raise UsageError(f"{self.config_path} must hold a JSON object.")
-        return value
+        try:
+            return _object(self.config_path)
+        except UsageError as error:
+            return self._restored(str(error))
+
+    def _restored(self, why: str) -> dict[str, Any]:
+        try:
+            stored = _object(self._copy_path)
+        except UsageError as error:
+            raise UsageError(f"{why} Without it, what the run is cannot be told: name another run.") from error
+        # Where nothing can be written, that is said by who has to.
+        with suppress(OSError):
+            if self.config_path.exists():
+                damage.tell([damage.set_aside(self.config_path, why)])
+            write_atomically(self.config_path, to_json(stored))
+        return stored
 
     def write_config(self, config: Mapping[str, object]) -> None:
         write_atomically(self.config_path, to_json(config))
+        write_atomically(self._copy_path, to_json(config))
 
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
@@ -122,8 +168,23 @@ class Run:
         except UsageError:
             return None
 
+    def whole_prediction(self, instance_id: str) -> dict[str, Any]:
+        """One that is there. Raises: UsageError when it cannot be read."""
+        return self._prediction(self.prediction_path(instance_id))
+
     def has_prediction(self, instance_id: str) -> bool:
         return self.prediction(instance_id) is not None
+
+    def set_aside_damaged(self, instance_ids: Iterable[str]) -> None:
+        """Predictions of these tasks that are there, and are not whole."""
+        notes = []
+        for path in map(self.prediction_path, instance_ids):
+            try:
+                if path.is_file():
+                    self._prediction(path)
+            except UsageError as error:
+                notes.append(damage.set_aside(path, str(error)))
+        damage.tell(notes)
 
     def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
@@ -135,15 +196,25 @@ class Run:
         write_atomically(self.prediction_path(instance_id), content)
 
     def write_chat(self, instance_id: str, chat: str) -> None:
-        write_atomically(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
+        write_again(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
 
     def chat(self, instance_id: str) -> str:
         path = self.folder / f"{_safe(instance_id)}.md"
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
-    def predictions(self) -> list[dict[str, Any]]:
-        """Every finished task's record, by id."""
-        return [self._prediction(path) for path in self._prediction_paths()]
+    def predictions(self) -> Iterator[dict[str, Any]]:
+        """Every finished task's record, by id, one after the other: they may be large.
+
+        Raises: UsageError naming those that are damaged.
+        """
+        problems = list[str]()
+        for path in self._prediction_paths():
+            try:
+                yield self._prediction(path)
+            except UsageError as error:
+                problems.append(str(error))
+        if problems:
+            raise damage.refuse(problems, "The same harness.py command sets them aside and does their tasks again.")
 
     def keep_only(self, instance_ids: Collection[str]) -> None:
         """Remove the predictions of all other tasks."""
@@ -154,15 +225,14 @@ class Run:
 
     def _prediction_paths(self) -> list[Path]:
         own = {self.config_path.name, self.results_path.name, self.official_path.name}
-        return sorted(path for path in self.folder.glob("*.json") if path.name not in own and path.is_file())
+        with os.scandir(self.folder) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(".json") and entry.is_file()]
+        return [self.folder / name for name in sorted(names) if name not in own]
 
     def _prediction(self, path: Path) -> dict[str, Any]:
-        record = read_json(path)
-        if not isinstance(record, dict) or record.get("instance_id") != path.stem:
-            raise UsageError(f"{path} is not a prediction: its instance_id must be '{path.stem}'.")
-        missing = [name for name in PREDICTION_FIELDS if name not in record]
-        if missing or not record["all_results"]:
-            raise UsageError(f"{path} is not a whole prediction: {(missing or ['all_results'])[0]} is missing.")
+        record: dict[str, Any] = read_json(path)
+        if why_not := damage.no_prediction(path, record):
+            raise UsageError(why_not)
         return record
 
     def write_bundle(self, rows: list[dict[str, str]]) -> None:
@@ -178,14 +248,14 @@ class Run:
 
     def write_log(self, instance_id: str, model: str, text: str) -> None:
         path = self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
-        write_atomically(path, text.encode("utf-8", "replace"))
+        write_again(path, text.encode("utf-8", "replace"))
 
     def write_official(self, instance_id: str, files: Mapping[str, bytes]) -> None:
         """These of `OFFICIAL_FILES`; what an earlier verdict left is gone."""
         folder = self.logs / _safe(instance_id)
         for name in OFFICIAL_FILES:
             if name in files:
-                write_atomically(folder / name, files[name])
+                write_again(folder / name, files[name])
             else:
                 (folder / name).unlink(missing_ok=True)
 
@@ -202,14 +272,15 @@ class Run:
         if isinstance(stored, dict):
             # Made from other runs, which have the journals.
             return Usage(**stored)
-        total = Usage()
-        for path in self.journal_paths():
-            for line in Journal(path).lines():
-                if line.get("event") == "reply" and not line["reply"].get("recorded"):
-                    total += Usage(**line["reply"]["usage"])
-                elif line.get("event") == "spent":
-                    total += Usage(**line["usage"])
-        return total
+        return sum((entry.usage for entry in self.sums().values()), Usage())
+
+    def sums(self) -> dict[str, ledger.Entry]:
+        """What each journal says was spent."""
+        return ledger.entries(self.folder / "journal")
+
+    def keep_sums(self) -> None:
+        """So that the next one need not read every journal."""
+        write_again(self.folder / "journal" / ledger.NAME, ledger.content(self.folder / "journal"))
 
 
 def find_run(home: Path, text: str) -> Run | None:
@@ -232,7 +303,7 @@ def find_run(home: Path, text: str) -> Run | None:
 
 def latest_run(home: Path) -> str:
     """The run of harness.py that was started last; its grid, if it belongs to one."""
-    found = []
+    now, found = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
     for path in (home / "predictions").glob("*/run.json"):
         try:
             config = read_json(path)
@@ -240,10 +311,12 @@ def latest_run(home: Path) -> str:
             # Another run's broken file is no reason not to find this one.
             continue
         if isinstance(config, dict) and config.get("program") == "harness.py":
-            found.append((str(config.get("started", "")), str(config.get("grid") or path.parent.name)))
+            started = str(config.get("started", ""))
+            # What has not come yet was written by a clock that was wrong.
+            found.append((started <= now, started, str(config.get("grid") or path.parent.name)))
     if not found:
         raise UsageError("There is no run yet: start one with 'python harness.py'.")
-    return max(found)[1]
+    return max(found)[-1]
 
 
 def _safe(name: str) -> str:

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrial import patches
+from retrial import damage, patches
 from retrial.errors import PatchError, UsageError
-
-SHOWN = 20
-"""Problems listed at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +57,7 @@ def read(path: Path, known: Collection[str]) -> Imported:
 
 
 def refuse(imported: Imported) -> UsageError:
-    """All problems in one message, the first twenty by name."""
-    shown = imported.problems[:SHOWN]
-    more = len(imported.problems) - len(shown)
-    if more:
-        shown.append(f"… and {more} more.")
-    return UsageError("\n".join(shown))
+    return damage.refuse(imported.problems)
 
 
 def _rows(path: Path, content: bytes, imported: Imported) -> Iterator[tuple[int, Any]]:

@@ -7,26 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import (
-    aider_record,
-    canaries,
-    comparison,
-    image_trees,
-    registry,
-    required_tests,
-    rungs,
-    seed_statistics,
-    stats,
-)
+from retrial import aider_record, comparison, rungs, seed_statistics, stats
 from retrial.attempts import Usage
 from retrial.cases import Case, from_records
 from retrial.comparison import Compared
-from retrial.protocols import Reader
-from retrial.score import Scored
+from retrial.past import Brief
+from retrial.rows import Row
 from retrial.types import Outcome, Status
 
 SCHEMA = 1
-SHOWN_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +26,11 @@ class Report:
     benchmark: str
     benchmark_size: int
     visible_is_hidden: bool
-    scored: tuple[Scored, ...]
+    scored: tuple[Row, ...]
     not_predicted: Mapping[str, str] = field(default_factory=dict)
     """Selected tasks that phase 1 did not finish: id → reason."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: Mapping[str, Brief] = field(default_factory=dict)
     """Prediction records of phase 1, by id; empty for files made elsewhere."""
     spent: Usage = field(default_factory=Usage)
     """Of all calls ever made in this run, finished or not."""
@@ -55,14 +44,16 @@ class Report:
     rungs: tuple[str, ...] = ()
     """Titles of the ladder's, in order; empty where predictions come from several ladders, or from none."""
     reasoning_effort: str = ""
+    shards: Mapping[str, Any] = field(default_factory=dict)
+    """Of a run made of shards: which there are, and which are missing."""
     provenance: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def measured(self) -> tuple[Scored, ...]:
+    def measured(self) -> tuple[Row, ...]:
         return tuple(row for row in self.scored if row.verdict.outcome.measured)
 
     @property
-    def resolved(self) -> tuple[Scored, ...]:
+    def resolved(self) -> tuple[Row, ...]:
         return tuple(row for row in self.scored if row.verdict.resolved)
 
     @property
@@ -97,6 +88,7 @@ def results(report: Report) -> dict[str, object]:
         **_lists(report),
         "schema": SCHEMA,
         "run": report.run,
+        **({"shards": dict(report.shards)} if report.shards else {}),
         "benchmark": report.benchmark,
         "visible_tests": report.visible_tests,
         "agent_isolated": report.agent_isolated,
@@ -131,7 +123,7 @@ def results(report: Report) -> dict[str, object]:
     }
 
 
-def rate(rows: Sequence[Scored]) -> dict[str, object]:
+def rate(rows: Sequence[Row]) -> dict[str, object]:
     return stats.rate(sum(row.verdict.resolved for row in rows), len(rows))
 
 
@@ -185,14 +177,13 @@ def _lists(report: Report) -> dict[str, list[str]]:
 
 
 def _by_language(report: Report) -> dict[str, dict[str, object]]:
-    rows = {
-        row.task.language: [each for each in report.measured if each.task.language == row.task.language]
-        for row in report.measured
-    }
+    rows: dict[str, list[Row]] = {}
+    for row in report.measured:
+        rows.setdefault(row.task.language, []).append(row)
     return {language: {**rate(each), "tests": tests(each)} for language, each in sorted(rows.items())}
 
 
-def tests(rows: Sequence[Scored]) -> dict[str, int]:
+def tests(rows: Sequence[Row]) -> dict[str, int]:
     """How many tests were run, and what became of them: none may be left out silently."""
     found = Counter(str(status) for row in rows for status in row.verdict.tests.values())
     return {"total": found.total(), **{str(status): found[str(status)] for status in Status}}
@@ -202,9 +193,9 @@ def _by_model(report: Report) -> dict[str, dict[str, object]]:
     """What each model was asked and brought; for foreign files, the rate by their own name."""
     if report.records:
         return rungs.by_model(report.records.values(), report.resolved_ids)
-    groups: dict[str, list[Scored]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in report.measured:
-        groups.setdefault(row.submission.model_name_or_path, []).append(row)
+        groups.setdefault(row.model_name_or_path, []).append(row)
     return {name: {"rate": rate(rows)} for name, rows in sorted(groups.items())}
 
 
@@ -227,21 +218,11 @@ def compared(report: Report, model: str, edit_format: str) -> Compared:
     )
 
 
-def _record(report: Report, row: Scored) -> Mapping[str, Any]:
+def _record(report: Report, row: Row) -> Brief:
     return report.records.get(row.task.instance_id, {})
 
 
-def _required(row: Scored) -> dict[str, object]:
-    """Of a task that says which tests must pass: of a repository's others some always fail."""
-    required = row.check.required if row.check else None
-    if required is None:
-        return {}
-    total = len(required.fail_to_pass) + len(required.pass_to_pass)
-    passed = total - len(required_tests.not_passed(required, row.verdict.tests)) if row.verdict.tests else 0
-    return {"tests_required": total, "tests_required_passed": passed}
-
-
-def _instance(report: Report, row: Scored) -> dict[str, object]:
+def _instance(report: Report, row: Row) -> dict[str, object]:
     verdict, record = row.verdict, _record(report, row)
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
     failed = sum(status in (Status.FAILED, Status.ERROR) for status in verdict.tests.values())
@@ -249,10 +230,10 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "instance_id": row.task.instance_id,
         "resolved": verdict.resolved,
         "resolved_official": verdict.official,
-        **_required(row),
+        **row.required,
         "exit_code": verdict.exit_code,
-        "stdout": _stdout(row),
-        "stderr": _without_canary(row, verdict.stderr)[:SHOWN_CHARACTERS],
+        "stdout": verdict.stdout,
+        "stderr": verdict.stderr,
         "tests_passed": passed,
         "tests_failed": failed,
         "tests_skipped": len(verdict.tests) - passed - failed,
@@ -267,9 +248,9 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "language": row.task.language,
         "void": row.void,
         "calibrated": row.calibrated,
-        "canaries": canaries.shown(row.canaries),
+        "canaries": row.canaries,
         "cached": row.cached,
-        "model_name_or_path": row.submission.model_name_or_path,
+        "model_name_or_path": row.model_name_or_path,
         "model": record.get("model"),
         "edit_format": record.get("edit_format"),
         "plausible": record.get("plausible"),
@@ -279,19 +260,3 @@ def _instance(report: Report, row: Scored) -> dict[str, object]:
         "cost": seed_statistics.cost(record),
         "dname": record.get("dname"),
     }
-
-
-def _stdout(row: Scored) -> str:
-    """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
-    log = image_trees.read(row.verdict.stdout).log if row.check and row.check.required else ""
-    return _without_canary(row, log)[-SHOWN_CHARACTERS:] or _without_canary(row, row.verdict.stdout)[:SHOWN_CHARACTERS]
-
-
-def _without_canary(row: Scored, text: str) -> str:
-    """What is there to prove that tests can fail is not what failed."""
-    if not row.verdict.canary or row.check is None or not row.check.reader:
-        return text
-    reader: Reader = registry.module("readers", row.check.reader).make()
-    for name in row.verdict.canary.split(", "):
-        text = reader.without(text, name)
-    return text

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retrial import config, registry
 from retrial.config import ReportOptions
 from retrial.progress import say
 from retrial.protocols import Context, Executor
+from retrial.room import Room
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
-from retrial.types import Task
+from retrial.stopping import Stop
+from retrial.store import Run
+from retrial.types import Environment, Task
 
 AHEAD = 2
 """More workers than sandboxes: they bring images while the others' tests run."""
@@ -27,26 +30,40 @@ class Testbed:
     described: Mapping[str, str]
     environments: Mapping[str, object]
 
+    def ready(self, tasks: Iterable[Task]) -> frozenset[Environment]:
+        """What these tasks need and is there, or is brought when it is needed."""
+        wanted = {task.environment for task in tasks}
+        return frozenset(each for each in wanted if each.tree or each.name in self.environments)
+
+    @property
+    def slowed(self) -> str:
+        """For the end of a line: why fewer sandboxes than might be are at work."""
+        return f", {self.sandbox.slowed}" if self.sandbox.slowed else ""
+
     def record(self) -> dict[str, object]:
         """For results.json."""
         return {"sandbox": self.described, "environments": {**self.sandbox.record(), **self.environments}}
 
 
-def set_up(options: ReportOptions, tasks: Sequence[Task], left_out: Container[str] = ()) -> Testbed:
-    """All that these tasks need, but for those that are left out anyway.
+def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Container[str] = ()) -> Testbed:
+    """All that these tasks of a run need, but for those that are left out anyway.
 
     Raises: UsageError, SandboxError.
     """
-    workers = config.sandboxes_at_once(options.test_jobs)
-    context = Context(options=options, workers=workers + AHEAD)
-    executor: Executor = registry.module("executors", options.executor).make(context)
+    room = Room((run.folder, run.logs, options.cache), config.sandboxes_at_once(options.test_jobs))
+    room.refuse_unwritable()
+    stop = Stop()
+    stop.watch(room.lacking)
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
+    at_once = config.sandboxes_at_once(options.test_jobs, sandbox.machine())
+    context = Context(options=options, workers=at_once + AHEAD, stop=stop)
+    executor: Executor = registry.module("executors", options.executor).make(context)
     missing = skipped(tasks, sandbox)
     kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
     ready = make_ready(sandbox, {task.environment for task in kept}, options.cache, say)
     return Testbed(
         executor=executor,
-        sandbox=Bounded(sandbox, workers, ready.broken),
+        sandbox=Bounded(sandbox, at_once, ready.broken, stop=stop),
         skipped=missing,
         # Asked now: when all is done the engine may be gone, and what was done must not be lost with it.
         described=dict(sandbox.describe()),

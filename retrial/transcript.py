@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial.recorded import Line, by_attempt, last_ladder
+from retrial.goes import by_attempt, last_ladder
+from retrial.journal import Line
 from retrial.table import money
 
 SHOWN_CHARACTERS = 8000
@@ -19,8 +20,7 @@ def markdown(instance_id: str, outcome: str, lines: Iterable[Line]) -> str:
     """The last go at the task, attempt by attempt; of earlier ones, why they did not count."""
     journal = list(lines)
     ladder = last_ladder(by_attempt(journal))
-    earlier = journal[: len(journal) - sum(map(len, ladder))]
-    before = [f"An earlier go was not measured: {_sentence(line['reason'])}" for line in _of(earlier, "not_measured")]
+    before = [f"An earlier go was not measured: {_sentence(line['reason'])}" for line in _of(journal, "not_measured")]
     parts = [f"# {instance_id}", f"**Result:** {_sentence(outcome)}", *before]
     verdicts = {line["key"]: line["verdict"] for line in _of(journal, "check") if "verdict" in line}
     for attempt in ladder:
@@ -30,7 +30,8 @@ def markdown(instance_id: str, outcome: str, lines: Iterable[Line]) -> str:
 
 def fenced(text: str, language: str = "text") -> str:
     """A block that nothing in the text can end."""
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    longest = max((len(run) for run in re.findall("`+", text)), default=0) if "```" in text else 0
+    fence = "`" * max(3, 1 + longest)
     whole = text if text.endswith("\n") or not text else text + "\n"
     return f"{fence}{language}\n{whole}{fence}"
 
@@ -39,22 +40,21 @@ def _attempt(lines: Sequence[Line], verdicts: Mapping[str, Any]) -> list[str]:
     ended = next((line["result"] for line in _of(lines, "attempt_ended")), None)
     parts = [f"## {_heading(lines[0], ended or {})}"]
     said: list[Mapping[str, Any]] = []
-    number, checked = 0, ""
+    checked = ""
     for line in lines:
         match line["event"]:
             case "request":
-                number += 1
                 parts += [_message(message) for message in _new(said, line["request"]["messages"])]
                 said = line["request"]["messages"]
             case "reply":
                 spoken = {"role": "assistant", "content": line["reply"]["text"], "calls": line["reply"]["calls"]}
                 said = [*said, spoken]
-                parts += [_message(spoken), f"*{_sentence(_call(number, line['reply']))}*"]
+                parts += [_message(spoken), f"*{_sentence(_call(line['call'], line['reply']))}*"]
             case "check" if line["key"] in verdicts.keys() - {checked}:
                 checked = line["key"]
                 parts += _check(verdicts[checked])
             case "failed":
-                parts += [f"*call {number} failed: {_sentence(line['reason'])}*"]
+                parts += [f"*call {line['call']} failed: {_sentence(line['reason'])}*"]
             case "over":
                 parts += [f"*no further call: {_sentence(line['reason'])}*"]
             case "agent_chat":
@@ -78,12 +78,12 @@ def _new(said: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]
 def _gist(message: Mapping[str, Any]) -> tuple[object, ...]:
     """A reply comes back without its reasoning: who spoke and what was called is enough to know it by."""
     text = "" if message["role"] == "assistant" else message["content"]
-    return message["role"], text, json.dumps(message["calls"])
+    return message["role"], text, json.dumps(message.get("calls", []))
 
 
 def _message(message: Mapping[str, Any]) -> str:
     answers = f", to {_code(message['call_id'])}" if message.get("call_id") else ""
-    calls = [f"Calls {_code(call['name'])}:\n\n{_arguments(call['arguments'])}" for call in message["calls"]]
+    calls = [f"Calls {_code(call['name'])}:\n\n{_arguments(call['arguments'])}" for call in message.get("calls", ())]
     content = [fenced(message["content"])] if message["content"] or not calls else []
     return "\n\n".join([f"### {message['role']}{answers}", *content, *calls])
 
@@ -121,7 +121,7 @@ def _call(number: int, reply: Mapping[str, Any]) -> str:
     usage = reply["usage"]
     kinds = [("prompt", "prompt_tokens"), ("cached", "cached_tokens"), ("completion", "completion_tokens")]
     tokens = [f"{usage[name]} {kind}" for kind, name in [*kinds, ("reasoning", "reasoning_tokens")] if usage.get(name)]
-    facts = [f"{', '.join(tokens)} tokens" if tokens else "", money(usage["cost"]), f"{usage['seconds']:.1f} s"]
+    facts = [f"{', '.join(tokens)} tokens" if tokens else "", money(usage["cost"]), f"{usage.get('seconds', 0):.1f} s"]
     facts += [f"{usage['retries']} failed before it"] if usage.get("retries") else []
     facts += [f"ended by {reply['finish']}"] if reply["finish"] != "stop" else []
     facts += [f"served by {reply['model']}"] if reply.get("model") else []

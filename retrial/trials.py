@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import merge, past, paths, submissions
+from retrial import damage, merge, past, paths, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
@@ -55,16 +55,20 @@ def from_run(options: ReportOptions, run: Run) -> Trial:
     stored = run.config()
     if stored.get("kind") == "calibration":
         raise UsageError(f"Run '{run.name}' is a calibration: there are no predictions in it to score.")
-    if past.holds_predictions(stored):
-        return _from_past(options, past.read(run))
     benchmark = _known_benchmark(options, run, past.identity(run, stored))
+    if past.holds_predictions(stored):
+        return _from_past(benchmark, past.read(run))
     return _from_bundle(run, benchmark, stored)
 
 
 def from_runs(options: ReportOptions, texts: Sequence[str]) -> Trial:
     """Raises: UsageError."""
-    merged = merge.merge(paths.home(), texts, options.run)
-    return replace(_from_past(options, merged.past), merged=merged)
+    home = paths.home()
+    sources = merge.read(home, texts)
+    first = sources[0].past
+    benchmark = _known_benchmark(options, first.run, first.identity)
+    merged = merge.merge(home, sources, options.run, benchmark.tasks())
+    return replace(_from_past(benchmark, merged.past), merged=merged)
 
 
 def from_file(options: ReportOptions, path: Path) -> Trial:
@@ -79,7 +83,7 @@ def from_file(options: ReportOptions, path: Path) -> Trial:
         raise submissions.refuse(imported)
     for problem in imported.problems:
         say(f"left out: {problem}")
-    for remark in imported.remarks[: submissions.SHOWN]:
+    for remark in imported.remarks[: damage.SHOWN]:
         say(f"note: {remark}")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     stem = "".join(letter if letter.isalnum() or letter in "_.-" else "-" for letter in path.stem)
@@ -105,13 +109,12 @@ def _known_benchmark(options: ReportOptions, run: Run, identity: Mapping[str, An
     return benchmark
 
 
-def _from_past(options: ReportOptions, found: Past) -> Trial:
+def _from_past(benchmark: Benchmark, found: Past) -> Trial:
     run, stored = found.run, found.stored
-    benchmark = _known_benchmark(options, run, found.identity)
     unknown = sorted(set(found.records) - {task.instance_id for task in benchmark.tasks()})
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
-    sources = {"sources": stored["sources"]} if past.is_merged(stored) else {}
+    sources = {name: stored[name] for name in ("sources", "source_runs") if name in stored}
     replayed = {"replay_of": found.identity["replay_of"]} if "replay_of" in found.identity else {}
     return Trial(
         run=run,

@@ -1,36 +1,172 @@
-"""How many questions are under way at once: fewer when a provider asks for it, more again afterwards."""
+"""So many at once, who asks first is first; fewer when that is too much for whoever does it, more again afterwards."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import logging
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from retrial.errors import Stopped
+from retrial.pace import REFUSALS, Load, Pace, Trouble
 from retrial.stopping import Stop
+
+LOOK_SECONDS = 1.0
+"""How often somebody looks whether there is room again."""
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Leave to do one thing."""
+
+    whom: str
+    """Who is to do it."""
+    number: int
+    """Who comes first: one that is tried again keeps it."""
+    begun: float
+    refusals: int = 0
+    """In a row, while nobody else was served."""
+    done: int = 0
+    """By whoever does it, at the last refusal."""
 
 
 class Turns:
-    """A pool of questions; safe to use from many threads."""
+    """A pool of turns; safe to use from many threads."""
 
-    def __init__(self, most: int, stop: Stop) -> None:
-        self._most = most
-        self._stop = stop
+    def __init__(self, most: int, stop: Stop, doing: str = "asking", room: Callable[[], bool] = lambda: True) -> None:
+        """`room`: whether there is enough of what else it needs for one beside those under way."""
+        self._most, self._stop, self._doing, self._room = most, stop, doing, room
+        self._lock = threading.Lock()
         self._taken = 0
-        self._free = threading.Condition()
+        self._numbers = itertools.count()
+        self._lines: dict[str, _Line] = {}
+        self._resting = threading.Condition(self._lock)
+        stop.on_ask(self._wake_all)
 
-    def begin(self) -> None:
+    @property
+    def slowed(self) -> str:
+        """For people: who is given fewer at once than might be, and why; empty when nobody is."""
+        with self._lock:
+            slow = [(whom, line.pace) for whom, line in self._lines.items() if not line.pace.full]
+            several = len(self._lines) > 1
+        return "; ".join(
+            f"{self._doing} {whom + ' ' if several else ''}{pace.allowed} at once of {pace.most}: {pace.why}"
+            for whom, pace in slow
+        )
+
+    def begin(self, whom: str = "") -> Turn:
         """Waits for a turn.
 
         Raises: Stopped.
         """
-        with self._free:
-            while self._taken >= self._most and not self._stop.asked:
-                self._free.wait(1.0)
-            self._stop.check()
+        self._stop.check()
+        with self._lock:
+            turn = Turn(whom=whom, number=next(self._numbers), begun=0.0)
+            return self._wait(turn)
+
+    def end(self, turn: Turn, *, well: bool = True) -> None:
+        """It is done, or will not be."""
+        now = time.monotonic()
+        with self._lock:
+            line = self._lines[turn.whom]
+            before = line.pace.allowed
+            if well:
+                line.pace.went_well(turn.begun, now)
+            self._give_back(line)
+            self._call()
+            self._log(turn.whom, before, "it goes well")
+
+    def next_try(self, turn: Turn, trouble: Trouble) -> Turn | None:
+        """It failed and is to be tried again: waits as long as it has to, and for a turn.
+
+        Returns None, and the turn is given back, when there is no hope. Raises: Stopped.
+        """
+        now = time.monotonic()
+        with self._lock:
+            line = self._lines[turn.whom]
+            before = line.pace.allowed
+            line.pace.went_badly(trouble, turn.begun, now)
+            self._give_back(line)
+            self._log(turn.whom, before, trouble.why)
+            refusals = 1 + (turn.refusals if turn.done == line.pace.done else 0)
+            hopeless = trouble.load is Load.RATE and refusals >= REFUSALS
+            if hopeless or not trouble.everybody:
+                self._call()
+            if hopeless:
+                return None
+            if not trouble.everybody:
+                self._resting.wait_for(lambda: self._stop.said, trouble.seconds)
+            return self._wait(replace(turn, refusals=refusals, done=line.pace.done))
+
+    def _wait(self, turn: Turn) -> Turn:
+        line = self._lines.setdefault(turn.whom, _Line(Pace(self._most)))
+        waiter = _Waiter(number=turn.number, called=threading.Condition(self._lock))
+        heapq.heappush(line.waiting, waiter)
+        self._call()
+        while waiter.begun is None:
+            if self._stop.said:
+                line.waiting.remove(waiter)
+                heapq.heapify(line.waiting)
+                raise Stopped(self._stop.reason)
+            # Only the first of a line looks at the clock.
+            waiter.called.wait(self._seconds(line) if line.waiting[0] is waiter else None)
+            self._call()
+        return replace(turn, begun=waiter.begun)
+
+    def _seconds(self, line: _Line) -> float | None:
+        """How long to wait if nobody calls."""
+        return line.pace.opens_in(time.monotonic()) or (LOOK_SECONDS if self._taken and not self._room() else None)
+
+    def _call(self) -> None:
+        """Everybody who may begin, who came first before the others."""
+        now = time.monotonic()
+        while self._taken < self._most:
+            free = [line for line in self._lines.values() if line.waiting and line.pace.free(now)]
+            if not free or (self._taken and not self._room()):
+                return
+            line = min(free, key=lambda each: each.waiting[0].number)
+            waiter = heapq.heappop(line.waiting)
+            waiter.begun = now
+            waiter.called.notify()
+            line.pace.begin(now)
             self._taken += 1
+            if line.waiting:
+                line.waiting[0].called.notify()
 
-    def end(self) -> None:
-        with self._free:
-            self._taken -= 1
-            self._free.notify()
+    def _give_back(self, line: _Line) -> None:
+        line.pace.end()
+        self._taken -= 1
 
-    def slow(self, seconds: float | None) -> None:
-        """A provider refused a question for coming too soon, and perhaps said how long to wait."""
+    def _wake_all(self) -> None:
+        with self._lock:
+            self._resting.notify_all()
+            for line in self._lines.values():
+                for waiter in line.waiting:
+                    waiter.called.notify()
+
+    def _log(self, whom: str, before: int, why: str) -> None:
+        now = self._lines[whom].pace.allowed
+        if now != before:
+            fields = {"whom": whom, "before": before, "now": now, "of": self._most}
+            _LOG.info("%s: %d at once, %d before: %s", self._doing, now, before, why, extra=fields)
+
+
+class _Waiter:
+    def __init__(self, *, number: int, called: threading.Condition) -> None:
+        self.number, self.called = number, called
+        self.begun: float | None = None
+
+    def __lt__(self, other: _Waiter) -> bool:
+        return self.number < other.number
+
+
+class _Line:
+    """Those who wait for the same one."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self.waiting: list[_Waiter] = []

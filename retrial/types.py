@@ -337,5 +337,7 @@ def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def fingerprint(*parts: object) -> str:
     """A digest of plain values that is the same in every process."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_PLAIN.encode(parts).encode()).hexdigest()
+
+
+_PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=str)

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from retrial import cache, patches
 from retrial.checks import check_selection, lint, nothing_to_check, select
-from retrial.desk import TaskDesk
 from retrial.patches import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 FEWER = (None, 2, 1)
 """How many test files to ask of: one that hangs or cannot be loaded must not silence the others."""
+
+Note = Callable[[str, Verdict | None], None]
+"""Writes down that a check was made: by its key, with what came of it if that was not written before."""
 
 
 class VisibleCheck:
@@ -25,24 +27,23 @@ class VisibleCheck:
         tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
         verdicts: cache.Verdicts,
-        desk: TaskDesk | None = None,
         how: str = "",
         recorded: Mapping[str, Verdict] | None = None,
     ) -> None:
-        """`recorded` is what a run that is played again has in its journal; it counts where `how` is the same."""
+        """`recorded` is what a journal has, of an earlier go or of a run that is played again; it counts where `how` is
+        the same."""
         self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
-        self._desk, self._how, self._recorded = desk, how, recorded or {}
+        self._how, self._recorded = how, recorded or {}
         self._known: dict[str, tuple[Selection, Verdict]] = {}
         self._before: dict[str, Verdict] = {}
 
-    def __call__(self, patch: str) -> tuple[Selection, Verdict]:
+    def __call__(self, patch: str, note: Note | None = None) -> tuple[Selection, Verdict]:
         new = patch not in self._known
         if new:
             self._known[patch] = self._ask(patch)
         selection, verdict = self._known[patch]
-        if self._desk is not None:
-            note = self._desk.append if new else self._desk.append_with_next
-            note("check", key=self._key(patch, selection), **({"verdict": verdict} if new else {}))
+        if note is not None:
+            note(self._key(patch, selection), verdict if new else None)
         return selection, verdict
 
     def _ask(self, patch: str) -> tuple[Selection, Verdict]:

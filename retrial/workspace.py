@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import translate
@@ -218,8 +217,7 @@ def open_workspace(
     """
     base, modes = tree.files(), tree.modes()
     size = sum(len(content) for content in base.values())
-    holder = Path(tempfile.mkdtemp(prefix="retrial-", dir=parent or scratch.place(size)))
-    try:
+    with scratch.folder(size, parent) as holder:
         root = holder / check_name(name)
         root.mkdir()
         try:
@@ -229,8 +227,6 @@ def open_workspace(
         _commit(root, base, modes)
         untouched = signatures(root, base) if len(base) >= LARGE else {}
         yield Folder(root, base, modes, ignored=ignored, untouched=untouched)
-    finally:
-        safe_files.remove_all(holder)
 
 
 def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
@@ -270,7 +266,7 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
     if not rules or not paths:
         return []
     with scratch.folder() as folder:
-        work, git_dir = Path(folder, "work"), Path(folder, "git")
+        work, git_dir = folder / "work", folder / "git"
         work.mkdir()
         git.lay(git_dir, bare=False)
         for path, content in rules.items():

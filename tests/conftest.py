@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ import pytest
 from retrial import paths, registry
 from retrial.protocols import Context, Sandbox
 from retrial.types import Environment
+from tests import clusters
+from tests.clusters import TwoNodes
 
 PROJECT = Path(__file__).resolve().parent.parent
 PYTHON = Environment(name="python", image="python", language="python")
@@ -46,18 +48,30 @@ def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
     return part
 
 
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[TwoNodes]:
+    require("ray", clusters.unavailable())
+    with clusters.two_nodes() as started:
+        yield started
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home and a cache of the test's own; only what was fetched is shared."""
-    own = tmp_path / "cache"
-    own.mkdir()
-    for fetched in ("weights", "stores", "aider"):
-        shared = paths.cache() / fetched
-        shared.mkdir(parents=True, exist_ok=True)
-        (own / fetched).symlink_to(shared.resolve())
+    """A home and a cache of the test's own."""
+    own = own_cache(tmp_path / "cache")
     monkeypatch.setenv("RETRIAL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RETRIAL_CACHE", str(own))
     return tmp_path / "home"
+
+
+def own_cache(folder: Path) -> Path:
+    """One in which only what was fetched is shared with others."""
+    folder.mkdir()
+    for fetched in ("weights", "stores", "aider"):
+        shared = paths.cache() / fetched
+        shared.mkdir(parents=True, exist_ok=True)
+        (folder / fetched).symlink_to(shared.resolve())
+    return folder
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -198,17 +198,23 @@ class Wire:
     """A way to the real engine that can be cut: to its client that is what an engine's death looks like."""
 
     def __init__(self, folder: Path) -> None:
-        path = folder / "engine.sock"
-        self.address = f"unix://{path}"
+        self._path = folder / "engine.sock"
+        self.address = f"unix://{self._path}"
         self._target = (os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET).rpartition("unix://")[2]
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        self._ends = [self._listener]
+        self._ends: list[socket.socket] = []
 
     def __enter__(self) -> Wire:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.mend()
         return self
+
+    def mend(self) -> None:
+        """As an engine that is back."""
+        self._path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self._path))
+        listener.listen()
+        self._ends = [listener]
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def __exit__(self, *exception: object) -> None:
         self.cut()
@@ -219,10 +225,10 @@ class Wire:
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
                 server = socket.socket(socket.AF_UNIX)
                 self._ends += [client, server]
                 server.connect(self._target)

@@ -115,7 +115,7 @@ class Loose:
         self._sandbox, self._lifted = sandbox, lifted
         self.name, self.digest, self.describe = sandbox.name, sandbox.digest, sandbox.describe
         self.unavailable, self.missing, self.state = sandbox.unavailable, sandbox.missing, sandbox.state
-        self.prepare = sandbox.prepare
+        self.prepare, self.machine = sandbox.prepare, sandbox.machine
 
     def run(self, job: Job) -> Execution:
         return self._sandbox.run(replace(job, limits=replace(job.limits, **self._lifted)))

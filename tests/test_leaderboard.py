@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from retrial import image_trees, leaderboard, official
+from retrial.rows import brief
 from retrial.score import Scored, unmeasured
 from retrial.store import Run
 from retrial.submissions import Submission
@@ -54,7 +55,7 @@ def rows() -> tuple[Scored, ...]:
 
 def report(scored: tuple[Scored, ...] = rows()) -> dict[str, Any]:
     submitted = {each.task.instance_id for each in scored} | {"skipped"}
-    found = leaderboard.run_report(submitted | {"never"}, submitted, scored)
+    found = leaderboard.run_report(submitted | {"never"}, submitted, tuple(map(brief, scored)))
     assert found is not None
     return found
 
@@ -98,7 +99,7 @@ def test_what_is_resolved_is_what_the_official_grading_says() -> None:
 
 
 def test_a_benchmark_without_official_grading_has_no_report() -> None:
-    assert leaderboard.run_report({"one"}, {"one"}, (row("one", Outcome.RESOLVED),)) is None
+    assert leaderboard.run_report({"one"}, {"one"}, (brief(row("one", Outcome.RESOLVED)),)) is None
     assert leaderboard.files(row("one", Outcome.RESOLVED)) == {}
 
 
@@ -152,7 +153,7 @@ def test_the_run_report_is_taken_for_no_prediction(tmp_path: Path) -> None:
     run = Run(tmp_path, "R")
     run.write_official_report(report())
     assert json.loads((tmp_path / "predictions/R/swebench-report.json").read_text())["schema_version"] == 2
-    assert run.predictions() == []
+    assert list(run.predictions()) == []
     run.write_official_report(None)
     assert not (tmp_path / "predictions/R/swebench-report.json").exists()
 
@@ -216,6 +217,6 @@ def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
 
 def test_a_run_in_which_nothing_was_measured_has_a_report_and_its_patches_too() -> None:
     scored = not_measured("one", "no such image")
-    report = leaderboard.run_report({"one"}, {"one"}, (scored,))
+    report = leaderboard.run_report({"one"}, {"one"}, (brief(scored),))
     assert report is not None and (report["error_ids"], report["completed_ids"]) == (["one"], [])
     assert set(leaderboard.files(scored)) == {"patch.diff"}

@@ -10,7 +10,7 @@ import pytest
 
 from retrial import past
 from retrial.errors import UsageError
-from retrial.merge import Merged, merge, write
+from retrial.merge import Merged, merge, read, write
 from retrial.store import Run
 from tests.rows import attempt, record
 
@@ -48,7 +48,7 @@ def a_run(home: Path, name: str, *records: dict[str, Any], **config: Any) -> Run
 
 
 def merged(home: Path, *names: str, name: str = "") -> Merged:
-    found = merge(home, names, name)
+    found = merge(home, read(home, names), name)
     write(found)
     return found
 
@@ -202,3 +202,128 @@ def test_what_cannot_be_one_result_is_refused(
     with pytest.raises(UsageError, match=words):
         merged(tmp_path, *names, name=result)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# Shards
+
+
+def a_shard(home: Path, number: int, *records: dict[str, Any], of: int = 3, whole: str = "R", **config: Any) -> Run:
+    shard = {"number": number, "of": of, "tasks": 6, "digest": "d", "selection": {}, **config.pop("shard", {})}
+    return a_run(home, f"{whole}--{number}-of-{of}", *records, shard=shard, **config)
+
+
+def shards_of(home: Path, name: str = "R") -> dict[str, Any]:
+    found: dict[str, Any] = Run(home, name).config()["shards"]
+    return found
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+
+
+def test_all_shards_make_the_whole_under_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, (one, two) in enumerate((("a", "d"), ("b", "e"), ("c", "f")), start=1):
+        a_shard(tmp_path, number, record(one), record(two))
+    merged(tmp_path, "R--3-of-3", "R--1-of-3", "R--2-of-3")
+    assert [each["instance_id"] for each in Run(tmp_path, "R").predictions()] == list("abcdef")
+    assert shards_of(tmp_path) == {"of": 3, "given": [1, 2, 3], "missing": [], "overlapping": []}
+    assert said(capsys) == []
+
+
+def test_where_each_prediction_comes_from_and_what_its_run_was_is_in_the_whole(tmp_path: Path) -> None:
+    for number, one in enumerate("ab", start=1):
+        run = a_shard(tmp_path, number, record(one), of=2, host=f"node{number}", started="then", versions={"x": "1"})
+        run.journal(one).append("reply", reply={"usage": {"calls": 1, "cost": number / 4, "seconds": 1.0}})
+    merged(tmp_path, "R--1-of-2", "R--2-of-2")
+    assert [each["dname"] for each in Run(tmp_path, "R").predictions()] == ["R--1-of-2", "R--2-of-2"]
+    known = Run(tmp_path, "R").config()["source_runs"]["R--2-of-2"]
+    assert (known["host"], known["started"], known["versions"], known["predictions"]) == (
+        "node2",
+        "then",
+        {"x": "1"},
+        1,
+    )
+    assert (known["spent"]["cost"], known["shard"]["number"]) == (0.5, 2)
+    assert "--run R--2-of-2" in known["command"]
+
+
+def test_a_missing_shard_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_shard(tmp_path, 1, record("a"), record("d"))
+    a_shard(tmp_path, 3, record("c"), record("f"))
+    merged(tmp_path, "R--1-of-3", "R--3-of-3")
+    assert shards_of(tmp_path)["missing"] == [2]
+    assert said(capsys) == ["note: missing of the 3 shards of 'R': 2, with 2 tasks not measured"]
+
+
+def test_a_shard_that_has_no_task_is_not_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_shard(tmp_path, 1, record("a"), shard={"tasks": 1})
+    merged(tmp_path, "R--1-of-3")
+    assert shards_of(tmp_path)["missing"] == []
+    assert said(capsys) == []
+
+
+def test_tasks_of_several_shards_are_said_and_the_best_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_shard(tmp_path, 1, record("a", **RED), record("b"), of=2)
+    a_shard(tmp_path, 2, record("a"), of=2)
+    merged(tmp_path, "R--1-of-2", "R--2-of-2")
+    assert shards_of(tmp_path)["overlapping"] == ["a"]
+    assert said(capsys) == ["note: in several shards of 'R': a; of each the best is taken"]
+    assert [each["dname"] for each in Run(tmp_path, "R").predictions()] == ["R--2-of-2", "R--1-of-2"]
+
+
+def test_a_copy_from_elsewhere_of_a_shard_that_is_here_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_shard(tmp_path, 1, record("a", **RED), of=2)
+    a_shard(tmp_path, 2, record("b"), of=2)
+    copy = a_shard(tmp_path / "far", 1, record("a"), of=2)
+    before = sorted((tmp_path / "far").rglob("*"))
+    merged(tmp_path, "R--1-of-2", "R--2-of-2", str(copy.folder))
+    assert said(capsys)[0] == "note: given more than once of the 2 shards of 'R': 1"
+    assert next(Run(tmp_path, "R").predictions())["dname"] == str(copy.folder)
+    assert list(Run(tmp_path, "R").config()["source_runs"]) == [
+        str(tmp_path / "predictions/R--1-of-2"),
+        "R--2-of-2",
+        str(copy.folder),
+    ]
+    assert sorted((tmp_path / "far").rglob("*")) == before
+
+
+def test_shards_that_were_run_otherwise_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = {"benchmark": "bench", "benchmark_digest": "d1", "tries": 1}
+    a_shard(tmp_path, 1, record("a"), record("d"), identity=known)
+    a_shard(tmp_path, 2, record("b"), record("e"), identity={**known, "tries": 2})
+    a_shard(tmp_path, 3, record("c"), record("f"), identity=known, shard={"digest": "other", "tasks": 9})
+    merged(tmp_path, *(f"R--{number}-of-3" for number in (1, 2, 3)))
+    assert said(capsys) == [
+        "note: 'R--3-of-3' was cut from another selection: 9 tasks (other), not 6 tasks (d)",
+        "note: 'R--2-of-3' was run with other settings: tries 2, not 1",
+    ]
+    assert "tries" not in Run(tmp_path, "R").config()["identity"]
+
+
+def test_a_shard_of_another_whole_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_shard(tmp_path, 1, record("a"), record("c"), record("e"), of=2)
+    a_shard(tmp_path, 2, record("b"), record("d"), record("f"), of=2)
+    a_shard(tmp_path, 1, record("a"), record("d"))
+    merged(tmp_path, "R--1-of-2", "R--2-of-2", "R--1-of-3", name="all")
+    assert said(capsys) == ["note: 'R--1-of-3' is a shard, but not one of 2 of 'R'"]
+    assert shards_of(tmp_path, "all")["given"] == [1, 2]
+
+
+def test_shards_of_one_whole_keep_its_identity(tmp_path: Path) -> None:
+    known = {"benchmark": "bench", "benchmark_digest": "d1", "models": ["m:whole"], "tries": 1}
+    for number, one in enumerate("ab", start=1):
+        a_shard(tmp_path, number, record(one), of=2, identity=known)
+    merged(tmp_path, "R--1-of-2", "R--2-of-2")
+    assert Run(tmp_path, "R").config()["identity"] == known
+
+
+def test_a_whole_that_was_run_as_such_is_not_overwritten(tmp_path: Path) -> None:
+    a_run(tmp_path, "R", record("a"))
+    a_shard(tmp_path, 1, record("a"), of=2)
+    a_shard(tmp_path, 2, record("b"), of=2)
+    with pytest.raises(UsageError, match="a run 'R' already that was not made of several"):
+        merged(tmp_path, "R--1-of-2", "R--2-of-2")

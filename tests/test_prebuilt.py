@@ -26,7 +26,7 @@ class Counting:
     def __init__(self, inner: Sandbox) -> None:
         self.name = inner.name
         self.unavailable, self.missing, self.state = inner.unavailable, inner.missing, inner.state
-        self.prepare = inner.prepare
+        self.prepare, self.machine = inner.prepare, inner.machine
         self.digest, self.describe = inner.digest, inner.describe
         self.inner = inner
         self.jobs = 0

@@ -1,10 +1,21 @@
-"""Passwords and keys are not written down, wherever people put them."""
+"""Passwords and keys are not written down, wherever people put them and in whatever form they come back."""
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import urllib.parse
+from pathlib import Path
+
 import pytest
 
-from retrial.secrets import hidden
+from retrial.secrets import HIDDEN, KNOWN, Known, hidden
+from retrial.store import Run
+from tests.rows import edit, record
+
+KEY = "sk-Test/5f1c+09d2=a77b&4e"
+PASSWORD = 'pä"ss\\w0rd, long'
 
 
 @pytest.mark.parametrize(
@@ -36,3 +47,115 @@ def test_secrets_are_hidden_once_and_for_all(text: str, kept: str) -> None:
 )
 def test_everything_else_stays(text: str) -> None:
     assert hidden(text) == text
+
+
+@pytest.fixture
+def known() -> Known:
+    found = Known()
+    found.learn(KEY, PASSWORD)
+    return found
+
+
+def basic(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize("secret", [KEY, PASSWORD])
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(str, id="as it is"),
+        pytest.param(json.dumps, id="in JSON"),
+        pytest.param(lambda text: json.dumps(text, ensure_ascii=False), id="in JSON of UTF-8"),
+        pytest.param(lambda text: json.dumps(json.dumps({"a": text})), id="in JSON in JSON"),
+        pytest.param(lambda text: urllib.parse.quote(text, safe=""), id="in an address"),
+        pytest.param(urllib.parse.quote, id="in a path"),
+        pytest.param(lambda text: urllib.parse.urlencode({"key": text}), id="in a form"),
+    ],
+)
+def test_a_value_is_masked_in_whatever_form(known: Known, secret: str, written: object) -> None:
+    text = written(f"<{secret}>")  # type: ignore[operator]
+    masked = known.masked(text)
+    assert masked == written("<SECRET>").replace("SECRET", HIDDEN)  # type: ignore[operator]
+    assert known.masked_bytes(text.encode()) == masked.encode()
+
+
+@pytest.mark.parametrize("user", ["", "a", "me", "you", "them"])
+@pytest.mark.parametrize("after", ["", "!", "!?"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_value_is_masked_in_base64_whatever_stands_around_it(
+    known: Known, user: str, after: str, encode: object
+) -> None:
+    text = encode(f"{user}:{KEY}{after}".encode()).decode()  # type: ignore[operator]
+    masked = known.masked(text)
+    assert HIDDEN in masked
+    assert len(masked) <= len(HIDDEN) + 4 * (len(user) // 3 + 1) + 8, "but for what stands around it"
+
+
+def test_a_longer_secret_is_masked_before_one_that_is_in_it() -> None:
+    known = Known()
+    known.learn("abcd-1234-efgh", "abcd-1234-efgh-5678")
+    assert known.masked("abcd-1234-efgh-5678 abcd-1234-efgh") == f"{HIDDEN} {HIDDEN}"
+
+
+@pytest.mark.parametrize(
+    "word", ["none", "test", "EMPTY", "development", "sk-no-key-required", "not-needed", "123456789012", "sk-1234", " "]
+)
+def test_words_and_numbers_are_no_keys_even_where_a_server_takes_them_for_one(word: str) -> None:
+    known = Known()
+    known.learn(word)
+    assert known.masked(f"{word} of development") == f"{word} of development"
+
+
+def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_path: Path) -> None:
+    file = tmp_path / "server-key-5f1c09.pem"
+    file.touch()
+    known = Known()
+    known.learn_variables(
+        {
+            "MY_API_KEY": "k-5f1c09d2a77b",
+            "ci_job_token": "t-5f1c09d2a77b",
+            "DB_PASSWORD": "p-5f1c09d2a77b",
+            "SHORT_KEY": "k-5f1c0",
+            "SERVER_KEY": str(file),
+            "WORD_KEY": "developmentserver",
+            "HOME": "/home/u-5f1c09d2a77b",
+            "https_proxy": "http://me:x%21-5f1c09@proxy:3128",
+        }
+    )
+    for secret in ("k-5f1c09d2a77b", "t-5f1c09d2a77b", "p-5f1c09d2a77b", "x%21-5f1c09", "x!-5f1c09"):
+        assert known.masked(f"a {secret} b") == f"a {HIDDEN} b"
+    for harmless in ("k-5f1c0", str(file), "developmentserver", "/home/u-5f1c09d2a77b", "http://proxy:3128"):
+        assert known.masked(harmless) == harmless
+
+
+def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
+    known = Known()
+    known.learn_given({"GITHUB": "ghp_5f1c09d2a77b4e5f1c09", "MODEL": "claude-sonnet-4-20250514", "MODE": "fast"})
+    assert known.masked("ghp_5f1c09d2a77b4e5f1c09") == HIDDEN
+    assert known.masked("claude-sonnet-4-20250514 fast") == "claude-sonnet-4-20250514 fast"
+
+
+def test_fields_of_a_request_are_known_by_their_names() -> None:
+    known = Known()
+    known.learn_fields({"a": [{"headers": {"Authorization": "Bearer b-5f1c09d2a77b"}}], "stop": ["s-5f1c09d2a77b"]})
+    assert known.masked("b-5f1c09d2a77b s-5f1c09d2a77b") == f"{HIDDEN} s-5f1c09d2a77b"
+
+
+def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
+    known, below = Known(), io.BytesIO()
+    stream = known.masking(io.TextIOWrapper(below, "utf-8"))
+    known.learn(KEY)
+    print("the key is", KEY, file=stream, flush=True)
+    assert below.getvalue() == f"the key is {HIDDEN}\n".encode()
+
+
+def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path) -> None:
+    key = "sk-prediction-5f1c09d2a77b4e"
+    KNOWN.learn(key)
+    run = Run(tmp_path, "R")
+    for name, content in (("one", f'key = "{key}"\n'), ("two", "key = None\n")):
+        run.write_prediction(name, record(name, model_patch=edit("a.py", content)), f"# {key}\n")
+        run.journal(name).append("reply", text=key)
+    assert [each.get("masked") for each in run.predictions()] == [True, None]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]

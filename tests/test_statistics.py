@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from retrial.attempts import Usage
+from retrial.rows import brief
 from retrial.score import Scored
 from retrial.plain import to_json
 from retrial.summary import Report, results
@@ -25,7 +26,7 @@ def report(*scored: Scored, records: tuple[dict[str, Any], ...] = (), size: int 
         benchmark="bench",
         benchmark_size=size,
         visible_is_hidden=False,
-        scored=scored,
+        scored=tuple(map(brief, scored)),
         records={each["instance_id"]: each for each in records},
         **fields,
     )

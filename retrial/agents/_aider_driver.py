@@ -275,8 +275,8 @@ def main() -> None:
     report = Report(Path(os.environ["RETRIAL_OUT"]))
     settings = json.loads(Path(os.environ["RETRIAL_SETTINGS"]).read_text(encoding="utf-8"))
     _offline()
-    # Not in the workspace.
-    repomap.RepoMap.TAGS_CACHE_DIR = tempfile.mkdtemp()
+    # Not in the workspace; and gone with all that is there, however this ends.
+    repomap.RepoMap.TAGS_CACHE_DIR = tempfile.mkdtemp(dir=os.environ["RETRIAL_OUT"])
     try:
         Session(settings, report).run()
     except ProviderFailed:

@@ -37,7 +37,6 @@ class DockerCell:
             return "no Docker engine answers."
         try:
             with engines.engine() as client:
-                engines.sweep(client)
                 if not _images.identity(client, self._image):
                     return f"the image {self._image} is not there: docker pull {self._image}"
         except SandboxError as error:

@@ -9,14 +9,13 @@ import selectors
 import shlex
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import safe_files, scratch
+from retrial import scratch
 from retrial.agents._cell import Cell, Errand, Ran
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
@@ -125,14 +124,11 @@ def laid_out(
 @contextmanager
 def _folder() -> Iterator[Path]:
     """In a folder that is ours alone, one that others may look into if it is shown to them."""
-    holder = Path(tempfile.mkdtemp(prefix="retrial-", dir=scratch.place()))
-    try:
+    with scratch.folder() as holder:
         folder = holder / "files"
         folder.mkdir()
         folder.chmod(0o755)
         yield folder
-    finally:
-        safe_files.remove_all(holder)
 
 
 def _named(errand: Errand, files: str) -> dict[str, str]:
@@ -224,7 +220,7 @@ def on_no_task(cell: Cell, command: tuple[str, ...]) -> tuple[Ran, str]:
     """
     end = time.monotonic() + TRIAL_SECONDS
     with scratch.folder() as holder:
-        workspace = Folder(Path(holder, "work"), {})
+        workspace = Folder(holder / "work", {})
         workspace.root.mkdir()
         ran = cell.run(Errand(command=command), workspace, _no_tests, lambda: end - time.monotonic())
         return ran, workspace.diff()

@@ -11,6 +11,7 @@ from pathlib import Path
 from retrial import answers, scratch
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.secrets import KNOWN
 
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
 """Variables that name a file of public certificates: passed on with the file, or TLS fails behind many a proxy."""
@@ -55,6 +56,7 @@ def read(options: HarnessOptions) -> Given:
     secrets = answers.places(options.benchmark)
     named = tuple(_path(text, secrets) for text in options.agent_path)
     variables = dict(map(_variable, options.agent_env))
+    KNOWN.learn_given(variables)
     certificates = {name: os.environ[name] for name in CERTIFICATES if os.path.isfile(os.environ.get(name, ""))}
     return Given(
         paths=tuple(dict.fromkeys((*named, *(Path(os.path.abspath(file)) for file in certificates.values())))),

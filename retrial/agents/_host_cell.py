@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from retrial import owners
 from retrial.agents import _errands
 from retrial.agents._cell import Errand, Ran
 from retrial.agents._given import Given
@@ -33,7 +34,9 @@ class HostCell:
         return {"isolated": self.isolated, "cell": "host", **self._given.describe()}
 
     def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
-        variables = {**errand.environment, **self._given.variables}
+        # If we are killed it lives on, until the next start of a program finds it by this.
+        mark = {owners.VARIABLE: owners.mark(owners.Kind.PROCESSES, "")}
+        variables = {**errand.environment, **self._given.variables, **mark}
         names = {"workspace": str(workspace.root), "python": _python_toolchain.interpreter()}
         try:
             with (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class FolderTree:
 
     @property
     def digest(self) -> str:
-        return fingerprint({path: hashlib.sha256(content).hexdigest() for path, content in self.files().items()})
+        return fingerprint(digests(self.files()))
 
     def files(self) -> Mapping[str, bytes]:
         return read_files(self.root, self.paths)
@@ -47,6 +48,7 @@ class FolderTree:
 class Exercise:
     """One exercise folder, its files sorted by what they are for."""
 
+    instance_id: str
     root: Path
     language: Language
     solution: tuple[str, ...]
@@ -60,13 +62,14 @@ class Exercise:
     optimised: bool
 
     @property
-    def instance_id(self) -> str:
-        return f"aider_{self.language.name}_{self.root.name.replace('-', '_')}"
-
-    @property
     def instructions(self) -> str:
-        docs = [self.root / ".docs" / name for name in DOCS]
-        return "\n\n".join(doc.read_text(encoding="utf-8", errors="replace").strip() for doc in docs if doc.is_file())
+        docs = (f"{self.root}/.docs/{name}" for name in DOCS)
+        return "\n\n".join(_text(doc).strip() for doc in docs if os.path.isfile(doc))
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def folders(root: Path) -> Iterable[tuple[Path, str]]:
@@ -80,20 +83,23 @@ def folders(root: Path) -> Iterable[tuple[Path, str]]:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+    return [folder / name for name in names]
 
 
 def read_exercise(root: Path, language_name: str) -> Exercise:
-    config = _json(root / CONFIG)
-    language: Language = registry.module("languages", language_name).make()
-    files = {kind: _names(config, kind, root) for kind in ("solution", "test", "editor", "example")}
+    config, language = _json(root / CONFIG), _language(language_name)
+    there = _files(root, language.build_folders)
+    files = {kind: _names(config, kind, root, there) for kind in ("solution", "test", "editor", "example")}
     if not files["solution"] or not files["test"]:
         raise UsageError(f"{root / CONFIG} must name at least one solution file and one test file.")
-    plain = [path for path in _files(root, language.build_folders) if path not in files["example"]]
+    plain = [path for path in there if path not in files["example"]]
     # Test files that no list names are tests all the same: they must not reach an agent, and are put back for a check.
     tests = {*files["test"], *(path for path in plain if _is_test(path, language) and path not in files["solution"])}
     more = [path for path in language.reference_files if (root / path).is_file()]
     return Exercise(
+        instance_id=f"aider_{language.name}_{root.name.replace('-', '_')}",
         root=root,
         language=language,
         solution=files["solution"],
@@ -106,18 +112,25 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
     )
 
 
+@functools.cache
+def _language(name: str) -> Language:
+    """One for all of its exercises: there may be thousands."""
+    language: Language = registry.module("languages", name).make()
+    return language
+
+
 def _is_test(path: str, language: Language) -> bool:
     return patches.matches(path, language.tests)
 
 
 def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language: Language) -> tuple[str, ...]:
     listed = [path for path in files["editor"] if path not in files["test"]]
-    folders = {Path(path).parent for path in files["solution"]}
+    folders = {os.path.dirname(path) for path in files["solution"]}
     unlisted = [
         path
         for path in plain
         if path.endswith(language.suffixes)
-        and Path(path).parent in folders
+        and os.path.dirname(path) in folders
         and not any(path in names for names in files.values())
         and not patches.matches(path, language.reserved)
     ]
@@ -126,17 +139,23 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
 
 def _files(root: Path, build_folders: tuple[str, ...]) -> list[str]:
     """All that could be shown: no hidden files, no caches (they hold compiled tests), no links (to anything)."""
-    found = []
-    for path in sorted(root.rglob("*")):
-        parts = path.relative_to(root).parts
-        hidden = any(part.startswith(".") or part in CACHES for part in parts) or parts[0] in build_folders
-        linked = any((root / Path(*parts[:depth])).is_symlink() for depth in range(1, len(parts) + 1))
-        if path.is_file() and not hidden and not linked and path.suffix != ".pyc":
-            found.append("/".join(parts))
-    return found
+    found, waiting = list[str](), [""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(f"{root}/{folder}") as entries:
+            for entry in entries:
+                built = not folder and entry.name in build_folders
+                if built or entry.name.startswith(".") or entry.name in CACHES or entry.is_symlink():
+                    continue
+                if entry.is_dir():
+                    waiting.append(f"{folder}{entry.name}/")
+                elif entry.is_file() and not entry.name.endswith(".pyc"):
+                    found.append(f"{folder}{entry.name}")
+    return sorted(found, key=lambda path: path.split("/"))
 
 
-def _names(config: Mapping[str, Any], kind: str, root: Path) -> tuple[str, ...]:
+def _names(config: Mapping[str, Any], kind: str, root: Path, there: Sequence[str]) -> tuple[str, ...]:
+    """`there` are files that are known to be there; there may be more."""
     files = config.get("files", {})
     names = files.get(kind, []) if isinstance(files, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -146,7 +165,7 @@ def _names(config: Mapping[str, Any], kind: str, root: Path) -> tuple[str, ...]:
             check_name(name)
         except PatchError as error:
             raise UsageError(f"{root / CONFIG} names a {kind} file that cannot be one. {error}") from error
-        if not os.path.isfile(root / name):
+        if name not in there and not os.path.isfile(f"{root}/{name}"):
             raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {name}.")
     return tuple(names)
 
@@ -162,11 +181,20 @@ def _true(settings: object) -> set[str]:
     return {name for name, value in settings.items() if value is True} if isinstance(settings, dict) else set()
 
 
+def digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+
+
 def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
     try:
-        return {path: (root / path).read_bytes() for path in paths}
+        return {path: _bytes(f"{root}/{path}") for path in paths}
     except OSError as error:
         raise TreeError(f"A file of the benchmark cannot be read: {error}.") from error
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _json(path: Path) -> Mapping[str, Any]:

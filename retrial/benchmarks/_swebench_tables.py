@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from retrial import scratch
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.progress import say
@@ -152,8 +152,8 @@ def _load(datasets: Any, name: str, split: str) -> list[Any]:
         return _rows(datasets.load_from_disk(str(Path(name) / split)))
     if Path(name).is_dir():
         # As a stream, and with a cache of its own, so that nothing of it stays in the user's.
-        with tempfile.TemporaryDirectory() as scratch:
-            return _rows(datasets.load_dataset(name, split=split, streaming=True, cache_dir=scratch))
+        with scratch.folder() as folder:
+            return _rows(datasets.load_dataset(name, split=split, streaming=True, cache_dir=str(folder)))
     say(f"Loading {name} ({split}) from the Hugging Face hub …")
     return _rows(datasets.load_dataset(name, split=split))
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from retrial import clones, git, patches, registry
-from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, folders, read_exercise, read_files
+from retrial import cache, clones, git, patches, paths, registry
+from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
 from retrial.clones import Source
 from retrial.errors import UsageError
 from retrial.paths import PROJECT
@@ -88,26 +89,36 @@ class Exercism:
         for path in set(language.partial) & set(reference) & set(base):
             # As of any patch.
             reference[path] = language.admitted(base[path], reference[path])
-        return Answer(patch=patches.diff(base, {**base, **reference}), check=_check(exercise, hidden=True))
+        return Answer(patch=_reference_patch(base, {**base, **reference}), check=_check(exercise, hidden=True))
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
-        return tuple(self._task(self._exercises[instance_id]) for instance_id in sorted(self._exercises))
+        exercises = [self._exercises[instance_id] for instance_id in sorted(self._exercises)]
+        # Made once for each language: of thousands of tasks they would take most of the memory.
+        shared = {exercise.language.name: self._shared(exercise) for exercise in exercises}
+        return tuple(self._task(exercise, shared[exercise.language.name]) for exercise in exercises)
 
-    def _task(self, exercise: Exercise) -> Task:
+    def _shared(self, exercise: Exercise) -> dict[str, Any]:
+        """What is the same for all tasks of a language."""
+        language = exercise.language
+        return {
+            "benchmark": self.name,
+            "language": language.name,
+            "environment": replace(language.environment, image=self._image or language.environment.image),
+            "addable": tuple(f"*{suffix}" for suffix in language.suffixes),
+            "reserved": (*language.tests, *language.reserved),
+        }
+
+    def _task(self, exercise: Exercise, shared: Mapping[str, Any]) -> Task:
         language, slug = exercise.language, exercise.root.name
         partial = tuple(path for path in exercise.solution if path in language.partial)
         return Task(
+            **shared,
             instance_id=exercise.instance_id,
-            benchmark=self.name,
-            language=language.name,
             problem_statement=exercise.instructions,
             tree=FolderTree(root=exercise.root, paths=exercise.shown),
-            environment=replace(language.environment, image=self._image or language.environment.image),
             editable=exercise.solution,
             partial=partial,
-            addable=tuple(f"*{suffix}" for suffix in language.suffixes),
-            reserved=(*language.tests, *language.reserved),
             read_only=(*exercise.beside, *partial) if self._show_editor_files else (),
             aliases=(f"{language.name}/{slug}", slug),
         )
@@ -156,6 +167,16 @@ def _commit(root: Path) -> str:
     if not (root / ".git").exists():
         return ""
     return git.run("rev-parse", "HEAD", git_dir=root / ".git", cwd=root).stdout.decode().strip()
+
+
+def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
+    """Kept: git takes longer to make it than all else that an empty patch or a known verdict takes."""
+    kept, name = cache.Verdicts(paths.cache()), fingerprint("reference patch", digests(base), digests(after))
+    found = kept.value(name)
+    if not isinstance(found, str):
+        found = patches.diff(base, after)
+        kept.put_value(name, found)
+    return found
 
 
 def _check(exercise: Exercise, *, hidden: bool) -> Check:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Generic, TypeVar
 
-from retrial.errors import Stopped
+from retrial.errors import RetrialError, Stopped
 from retrial.protocols import Context
 from retrial.stopping import Stop, interruptible
 
@@ -14,8 +17,9 @@ J = TypeVar("J")
 R = TypeVar("R")
 S = TypeVar("S")
 
-POLL_SECONDS = 0.2
-"""How soon an interrupt is noticed."""
+AHEAD = 2
+"""So many jobs for each worker have been taken and not been handed out: nobody waits for who takes the results."""
+_LOG = logging.getLogger(__name__)
 
 
 class Local:
@@ -26,33 +30,74 @@ class Local:
         return service
 
     def run(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[tuple[J, R | Exception]]:
-        """Raises: KeyboardInterrupt after Ctrl-C, when what was running has been handed out."""
-        stop = self._stop
-        with (
-            interruptible(stop),
-            ThreadPoolExecutor(max_workers=self._workers, thread_name_prefix="retrial") as pool,
-        ):
-            futures: dict[Future[R | Exception], J] = {pool.submit(_guarded, work, job, stop): job for job in jobs}
-            pending = set(futures)
-            try:
-                while pending:
-                    done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
-                    results = ((futures[future], future.result()) for future in done)
-                    yield from (pair for pair in results if not isinstance(pair[1], Stopped))
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-        if stop.interrupted:
-            raise KeyboardInterrupt
+        """Raises: KeyboardInterrupt or Stopped when it was asked for, and what was running has been handed out."""
+        with interruptible(self._stop), _Crew(work, self._stop, self._workers) as crew:
+            for job in jobs:
+                if self._stop.asked:
+                    break
+                crew.begin(job)
+                yield from crew.results(down_to=AHEAD * self._workers - 1)
+            yield from crew.results(down_to=0)
+        self._stop.end()
 
 
 def make(context: Context) -> Local:
     return Local(context.workers, context.stop)
 
 
-def _guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:
+class _Crew(Generic[J, R]):
+    """Workers who do one job after the other; nothing is kept of what has been handed out."""
+
+    def __init__(self, work: Callable[[J], R], stop: Stop, workers: int) -> None:
+        self._work, self._stop, self._workers = work, stop, workers
+        self._threads: list[threading.Thread] = []
+        self._todo = SimpleQueue[tuple[J] | None]()
+        self._done = SimpleQueue[tuple[J, R | Exception]]()
+        self._begun = 0
+
+    def begin(self, job: J) -> None:
+        if len(self._threads) < self._workers:
+            thread = threading.Thread(target=self._run, name=f"retrial-{len(self._threads)}")
+            thread.start()
+            self._threads.append(thread)
+        self._todo.put((job,))
+        self._begun += 1
+
+    def results(self, *, down_to: int) -> Iterator[tuple[J, R | Exception]]:
+        """Until so many are left that were begun."""
+        while self._begun > down_to:
+            job, result = self._done.get()
+            self._begun -= 1
+            if not isinstance(result, Stopped):
+                yield job, result
+
+    def __enter__(self) -> _Crew[J, R]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """When nobody listens any more, what is under way comes to its next stop."""
+        if self._begun:
+            self._stop.ask("nobody takes the results")
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while taken := self._todo.get():
+            self._done.put((taken[0], guarded(self._work, taken[0], self._stop)))
+            # Or it would be kept for as long as there is nothing more to do.
+            del taken
+
+
+def guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:
     """The one place where any failure becomes a value: one broken job must not end the others."""
     try:
         stop.check()
         return work(job)
     except Exception as error:
+        if not isinstance(error, RetrialError):
+            _LOG.exception("a job broke: %s", error)
         return error

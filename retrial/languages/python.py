@@ -105,9 +105,9 @@ def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, 
     changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
     if not changed:
         return ()
-    with scratch.folder() as name:
+    with scratch.folder() as folder:
         found = _ruff(
-            Path(name), before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
+            folder, before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
         )
     return (TOO_MUCH,) if found is None else _new_errors(found)
 

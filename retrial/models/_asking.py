@@ -1,11 +1,12 @@
 """Asking until there is an answer: which failures are tried again, how soon and how long, whoever carries the question.
 
 Retries are ours, not a client's: one table (`_failures.RULES`) says what is tried again, all within the request's own
-time. Parameters that a model refuses by name are left out from then on.
+time, to which waiting between tries does not count. Parameters that a model refuses by name are left out from then on.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +16,14 @@ from retrial.attempts import Reply, Request
 from retrial.errors import ModelError
 from retrial.models import _chat
 from retrial.models._endpoints import Endpoint
-from retrial.models._failures import Failure, sentence
+from retrial.models._failures import Failure, sentence, shown
+from retrial.pace import Load, Trouble
+from retrial.secrets import KNOWN
 
+_LOG = logging.getLogger(__name__)
 TRIES = 8
+LONGEST_WAIT = 600.0
+"""Seconds that a provider may ask to wait: who asks for more is asked again another day."""
 FIRST_SHARE = 0.6
 """Of the request's time, for its first try: a stalled reply leaves enough for a second."""
 
@@ -48,6 +54,9 @@ class Asking:
     """One model at one endpoint; may be asked from many threads."""
 
     def __init__(self, name: str, endpoint: Endpoint, extra: Mapping[str, object], patience: Patience) -> None:
+        KNOWN.learn(endpoint.key)
+        KNOWN.learn_address(endpoint.base_url)
+        KNOWN.learn_fields(extra)
         self._name = name
         self._endpoint = endpoint
         self._extra = {**endpoint.extra, **extra}
@@ -59,40 +68,58 @@ class Asking:
     def complete(self, request: Request, try_once: Try) -> Reply:
         """Raises: ModelError when no whole answer could be had within the request's time."""
         started = time.monotonic()
-        deadline = started + request.timeout
-        tries = 0
+        waited, tries = 0.0, 0
         while True:
             tries += 1
             refused = self._refused
             sent = _chat.body(request, self._endpoint.model, self._extra, refused)
+            deadline = started + waited + request.timeout
             outcome = try_once(sent, self._patience.seconds(tries, request.timeout, deadline))
+            ended = time.monotonic()
             if isinstance(outcome, Failure) and outcome.context_exceeded:
                 outcome = Reply(text="", finish="length")
             if isinstance(outcome, Reply):
-                usage = replace(outcome.usage, seconds=time.monotonic() - started, retries=tries - 1)
+                usage = replace(outcome.usage, seconds=ended - started - waited, retries=tries - 1)
                 return replace(outcome, usage=usage, left_out=_chat.left_out(request, refused))
             if parameter := _chat.refused_parameter(outcome, sent):
                 self._leave_out(parameter)
                 tries -= 1  # not the endpoint's fault; ends, since each parameter is left out once
                 continue
-            if outcome.kind == "rate":
-                request.slowed(outcome.retry_after)
-            if outcome.rule.billed:
-                request.lost()
-            self._wait(outcome, tries, deadline)
+            try:
+                self._wait(request, outcome, tries, deadline - ended)
+            finally:
+                if outcome.rule.billed:
+                    request.lost()
+            waited += time.monotonic() - ended
+
+    def _trouble(self, failure: Failure, tries: int) -> Trouble:
+        rule = failure.rule
+        return Trouble(
+            load=rule.load,
+            why=f"{self._endpoint.title} {rule.happened}",
+            seconds=failure.delay(tries, self._patience.base_delay),
+            everybody=failure.retry_after is not None or rule.load is Load.RATE,
+            tries=tries,
+        )
 
     def _leave_out(self, parameter: str) -> None:
         with self._lock:
             self._refused |= {parameter}
 
-    def _wait(self, failure: Failure, tries: int, deadline: float) -> None:
+    def _wait(self, request: Request, failure: Failure, tries: int, left: float) -> None:
         """Until the next try may start.
 
-        Raises: ModelError when there may be none.
+        Raises: ModelError when there may be none; Stopped.
         """
-        delay = failure.delay(tries, self._patience.base_delay)
-        too_long = time.monotonic() + delay >= deadline
-        if failure.rule.retry and tries < TRIES and not too_long and not self.closed.wait(delay):
+        trouble = self._trouble(failure, tries)
+        too_long = trouble.seconds > LONGEST_WAIT
+        # How often the rate may be limited is for whoever knows how it goes for the others.
+        often = tries >= TRIES and trouble.load is not Load.RATE
+        again = failure.rule.retry and left > 0 and not too_long and not often
+        fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
+        what = "asked again after" if again else "given up after"
+        _LOG.warning("%s: %s", what, shown(failure, self._endpoint), extra=fields)
+        if again and not self.closed.is_set() and request.next_try(trouble):
             return
         asked = failure.retry_after if failure.rule.retry and too_long else None
         raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.models._endpoints import Endpoint
-from retrial.secrets import HIDDEN, hidden
+from retrial.pace import Load
+from retrial.secrets import HIDDEN, KNOWN, hidden
 
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0
@@ -23,12 +24,20 @@ class Rule:
     todo: str
     billed: bool = False
     """It may have been answered all the same, and billed."""
+    load: Load = Load.NONE
+    """What it says of how much was asked at once."""
 
 
 RULES: Mapping[str, Rule] = {
-    "connection": Rule(retry=True, happened="could not be reached", todo="check the network and the base URL"),
+    "connection": Rule(
+        retry=True, happened="could not be reached", todo="check the network and the base URL", load=Load.STRAIN
+    ),
     "timeout": Rule(
-        retry=True, happened="did not answer in time", todo="raise --timeout-seconds or try again later", billed=True
+        retry=True,
+        happened="did not answer in time",
+        todo="raise --timeout-seconds or try again later",
+        billed=True,
+        load=Load.STRAIN,
     ),
     "torn": Rule(
         retry=True,
@@ -37,8 +46,10 @@ RULES: Mapping[str, Rule] = {
         billed=True,
     ),
     "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
-    "rate": Rule(retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs"),
-    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later"),
+    "rate": Rule(
+        retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs", load=Load.RATE
+    ),
+    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later", load=Load.STRAIN),
     "key": Rule(retry=False, happened="did not accept the key", todo="check the key in {key_name}"),
     "forbidden": Rule(retry=False, happened="refused access", todo="check what the key in {key_name} may use"),
     "unknown": Rule(
@@ -126,17 +137,23 @@ def _number(text: str | None) -> float | None:
 def sentence(name: str, endpoint: Endpoint, failure: Failure, tries: int, wait: float | None = None) -> str:
     """One sentence for people: which model, what happened, what to do; without the key."""
     rule = failure.rule
-    # Masked before it is cut: half a key is no longer known as one.
-    said = " ".join(mask(failure.detail, endpoint.key).split())[:300]
+    said = shown(failure, endpoint)
     detail = f" ({said})" if said else ""
     after = f" after {tries} tries" if tries > 1 else ""
-    asked = f"; it asks to wait {wait:.0f} s, longer than this call may take" if wait is not None else ""
+    asked = f"; it asks to wait {wait:.0f} s, longer than is waited for" if wait is not None else ""
     todo = rule.todo.format(key_name=endpoint.key_name or "your settings")
     return f"Model '{name}': {endpoint.title} {rule.happened}{after}{detail}{asked}; {todo}."
+
+
+def shown(failure: Failure, endpoint: Endpoint) -> str:
+    """What the provider said, without the key, in one line that is not too long."""
+    # Masked before it is cut: half a key is no longer known as one.
+    return " ".join(mask(failure.detail, endpoint.key).split())[:300]
 
 
 def mask(text: str, key: str) -> str:
     """The text without the key, nor anything that looks like one."""
     if key:
         text = text.replace(key, HIDDEN)
+    text = KNOWN.masked(text)
     return re.sub(r"\b(sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}", HIDDEN, hidden(text))

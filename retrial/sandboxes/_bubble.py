@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import PurePosixPath
 
+from retrial import owners
 from retrial.errors import SandboxError
 from retrial.sandboxes import _calls, _cgroup, _nobody, _protocol
 from retrial.types import Limits
@@ -81,7 +82,7 @@ class Bubble:
                 pass_fds=(*descriptors, info_there.fileno(), *((nobody.descriptor,) if nobody else ())),
                 start_new_session=True,
                 # Not ours: pid 1 of the sandbox is a copy of bwrap, and shows what bwrap was started with.
-                env={name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ},
+                env=_outer_variables(),
             )
             # Our copy of its end, so that its death is the end of the stream.
             info_there.close()
@@ -133,6 +134,12 @@ class Bubble:
             os.close(self._ended)
             self._ended = -1
         self._slot.kill()
+
+
+def _outer_variables() -> dict[str, str]:
+    """With our name: bwrap dies with us, but the copy that it makes of itself does so only once it is laid out."""
+    found = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
+    return {**found, owners.VARIABLE: owners.mark(owners.Kind.PROCESSES, "")}
 
 
 def check_tool() -> None:

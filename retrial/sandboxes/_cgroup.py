@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from retrial import owners
 from retrial.errors import SandboxError
 from retrial.types import Limits
 
@@ -25,6 +26,8 @@ PATIENCE = 60.0
 """Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time on a busy
 machine. What is not gone by then is not measured, and a patch must not be able to choose that.
 """
+SHORT_PATIENCE = 5.0
+"""The same for what somebody else left: it will be tried again."""
 PAUSES = (0.002, 0.1)
 """Seconds between two looks, from the first to the last: who looks all the time keeps the dying from their end."""
 
@@ -54,8 +57,6 @@ class Slot(Protocol):
 class Method:
     name: str
     open: Callable[[Limits], Slot]
-    parents: tuple[Path, ...] = ()
-    """Folders that hold the cgroups of all jobs."""
     inside: Callable[[Limits], str] = lambda limits: ""
     """Shell commands to run inside the sandbox before anything else."""
 
@@ -65,7 +66,6 @@ def method() -> Method:
     """The first way to hold limits that works here, found by doing."""
     for candidate in _candidates():
         if _works(candidate):
-            _sweep(candidate.parents)
             return candidate
     return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits)
 
@@ -73,10 +73,9 @@ def method() -> Method:
 def _candidates() -> Iterator[Method]:
     mounts = _mounts()
     if {"memory", "pids"} <= mounts.keys():
-        parents = tuple({folder for name, folder in mounts.items() if name != "v2"})
-        yield Method(name="cgroup v1", open=functools.partial(_open_v1, mounts), parents=parents)
+        yield Method(name="cgroup v1", open=functools.partial(_open_v1, mounts))
     for parent in _v2_parents(mounts):
-        yield Method(name="cgroup v2", open=functools.partial(_open_v2, parent), parents=(parent,))
+        yield Method(name="cgroup v2", open=functools.partial(_open_v2, parent))
     if shutil.which("systemd-run"):
         yield Method(name="systemd scope", open=lambda limits: _Plain(_scope(limits)))
 
@@ -154,8 +153,10 @@ def _delegate(folder: Path) -> bool:
 
 
 def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
-    """A new cgroup below each of these parents. Its name begins with our pid, so that others can tell who left it."""
-    name = f"{os.getpid()}-{secrets.token_hex(6)}"
+    """A new cgroup below each of these parents. Its name begins with ours, so that others can tell who left it."""
+    for parent in settings:
+        owners.mark(owners.Kind.CGROUPS, parent)
+    name = f"{owners.me().name}-{secrets.token_hex(6)}"
     folders = [parent / name for parent in settings]
     try:
         for folder, values in zip(folders, settings.values(), strict=True):
@@ -199,8 +200,8 @@ class _Cgroup:
         counters = dict(line.split() for line in self._events.read_text().splitlines())
         return int(counters.get("oom_kill", 0)) > 0
 
-    def kill(self) -> None:
-        looks = _looks()
+    def kill(self, patience: float = PATIENCE) -> None:
+        looks = _looks(patience)
         while members := self._members():
             for member in members:
                 with suppress(ProcessLookupError):
@@ -212,16 +213,18 @@ class _Cgroup:
         # A process outside our pid namespace is listed as 0, and kill(0) would be ourselves.
         return {int(pid) for folder in self._folders for pid in (folder / "cgroup.procs").read_text().split()} - {0}
 
-    def close(self) -> None:
-        looks = _looks()
+    def close(self, patience: float = PATIENCE) -> None:
+        looks = _looks(patience)
         for folder in self._folders:
             while folder.exists() and not _removed(folder) and next(looks, False):
                 pass
+            if folder.exists():
+                owners.me().leaves(f"cgroup {folder}")
 
 
-def _looks() -> Iterator[bool]:
+def _looks(patience: float) -> Iterator[bool]:
     """True after each pause, until the patience is over."""
-    deadline, (pause, longest) = time.monotonic() + PATIENCE, PAUSES
+    deadline, (pause, longest) = time.monotonic() + patience, PAUSES
     while time.monotonic() < deadline:
         time.sleep(pause)
         pause = min(2 * pause, longest)
@@ -276,9 +279,15 @@ def _removed(folder: Path) -> bool:
     return True
 
 
-def _sweep(parents: Iterable[Path]) -> None:
-    """Remove what dead runs left; a cgroup that still holds a process cannot be removed, and is not."""
-    for folder in (child for parent in parents for child in parent.iterdir() if child.is_dir()):
-        owner = folder.name.partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            _removed(folder)
+def remove_orphans(owner: str, parent: Path) -> Iterator[str]:
+    """Cgroups of an owner who was killed, and what of its jobs may still be dying in them.
+
+    Raises: OSError when one cannot be removed.
+    """
+    for folder in parent.glob(f"{owner}-*"):
+        left = _Cgroup([folder], folder)
+        left.kill(SHORT_PATIENCE)
+        left.close(SHORT_PATIENCE)
+        if folder.exists():
+            raise OSError(f"{folder} cannot be removed")
+        yield f"cgroup {folder}"

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from retrial import registry
+from retrial import registry, scratch
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Language, Sandbox
 from retrial.store import write_atomically
@@ -117,8 +117,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _try(sandbox: Sandbox, environment: Environment, script: str) -> Execution:
-    with tempfile.NamedTemporaryFile(prefix="retrial-probe-") as canary:
-        whole = f"CANARY={canary.name}\n{script}"
+    # Its name could be seen by a job that sees where it is.
+    with scratch.folder(where=Path(tempfile.gettempdir())) as canary:
+        whole = f"CANARY={canary}\n{script}"
         seen = sandbox.run(Job(environment=environment, script=whole, files={}, limits=LIMITS))
     if holes := _holes(seen):
         raise SandboxError(f"The sandbox {sandbox.name} does not hold here: {holes}.")

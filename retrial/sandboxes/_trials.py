@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+from retrial import scratch
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes._probe import probe
@@ -24,9 +23,9 @@ TIME = "trap '' TERM; sleep 60"
 
 def holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
     """What a job in this environment, which is ready, could do and must not; nothing is taken from an earlier try."""
-    with tempfile.TemporaryDirectory(prefix="retrial-doctor-") as folder:
+    with scratch.folder() as folder:
         try:
-            probe(sandbox, environment, Path(folder))
+            probe(sandbox, environment, folder)
         except SandboxError as error:
             yield str(error).rstrip(".")
     tried: tuple[tuple[str, Limits, Callable[[Execution], bool], str], ...] = (

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from retrial import answers, registry
+from retrial import answers, machine, registry
 from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.machine import Machine
 from retrial.protocols import Context, Language, Toolchain
 from retrial.sandboxes import _bubble, _cgroup, _protocol, _stores, _stream
 from retrial.sandboxes._probe import numbers
@@ -67,6 +68,9 @@ class Bwrap:
 
     def describe(self) -> Mapping[str, str]:
         return {"sandbox": self.name, "version": _bubble.version(), "limits": _cgroup.method().name}
+
+    def machine(self) -> Machine:
+        return machine.here()
 
     def run(self, job: Job) -> Execution:
         _bubble.check_tool()

@@ -8,7 +8,6 @@ import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
@@ -16,15 +15,18 @@ from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.errors import APIError, ImageNotFound
 from docker.utils import kwargs_from_env
 
+from retrial import machine, owners
 from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.machine import Machine
 from retrial.protocols import Context
 from retrial.sandboxes import _confine, _death, _disk, _images, _protocol, _stream
 from retrial.sandboxes._shelf import Shelf
 from retrial.types import Environment, Execution, Job
 
 LABEL = "retrial"
-"""Its value is the pid of the run."""
-OWNERS = "retrial.owners"
+"""Its value names the owner."""
+PID = "retrial.pid"
+"""For people: pids are used again."""
 PING_SECONDS = 2.0
 CALL_SECONDS = 60.0
 """For one call of the API: starting a container on a busy machine takes its time."""
@@ -39,7 +41,6 @@ class Docker:
 
     def __init__(self, disk_gb: float | None = None) -> None:
         self._shelf = Shelf(disk_gb)
-        self._swept = False
 
     def unavailable(self, environments: Iterable[Environment]) -> str:
         nobody = f"no Docker engine answers at {os.environ.get('DOCKER_HOST', 'its usual socket')}."
@@ -66,9 +67,6 @@ class Docker:
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
         with engine(QUIET_SECONDS) as client:
-            if not self._swept:
-                sweep(client)
-                self._swept = True
             if environment.tree:
                 self._shelf.ensure(client, environment, say)
             else:
@@ -90,6 +88,15 @@ class Docker:
             version = client.version()
         return {"sandbox": self.name, "version": str(version["Version"]), "limits": "engine"}
 
+    def machine(self) -> Machine:
+        """The engine's. Behind a socket of this host it is this one, or a part of it, where others use memory too."""
+        with engine() as client:
+            said = client.info()
+        found = Machine(cores=said["NCPU"], memory_mb=said["MemTotal"] / (1 << 20))
+        if _is_here():
+            return Machine(cores=found.cores, memory_mb=min(found.memory_mb, machine.free_mb()))
+        return found
+
     def run(self, job: Job) -> Execution:
         session = _protocol.Session(job)
         with engine() as client, _of_job(client, job) as container:
@@ -109,10 +116,18 @@ def make(context: Context) -> Docker:
     return Docker(getattr(context.options, "disk", None))
 
 
-def listening() -> bool:
+def address() -> str:
+    """Of the engine."""
+    return os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET
+
+
+def _is_here() -> bool:
+    return "unix" in address().partition("://")[0]
+
+
+def listening(where: str = "") -> bool:
     """Whether anybody is at the engine's socket: the client would leave its own open if there is nobody."""
-    address = os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET
-    kind, _, path = address.partition("://")
+    kind, _, path = (where or address()).partition("://")
     if not kind.endswith("unix"):
         return True
     with socket.socket(socket.AF_UNIX) as probe:
@@ -125,10 +140,14 @@ def listening() -> bool:
 
 
 @contextmanager
-def engine(seconds: float = CALL_SECONDS) -> Iterator[APIClient]:
-    """A connection of one's own: they cannot be shared between threads. The engine's failures come in our words."""
+def engine(seconds: float = CALL_SECONDS, where: str = "") -> Iterator[APIClient]:
+    """A connection of one's own: they cannot be shared between threads. The engine's failures come in our words.
+
+    `where` is the address of another engine than the one to be used now.
+    """
     try:
-        with closing(APIClient(version=_api_version(), timeout=int(seconds), **kwargs_from_env())) as client:
+        how = kwargs_from_env({**os.environ, **({"DOCKER_HOST": where} if where else {})})
+        with closing(APIClient(version="auto" if where else _api_version(), timeout=int(seconds), **how)) as client:
             yield client
     except ImageNotFound as error:
         raise EnvironmentMissing(f"An image is missing: {error.explanation}") from error
@@ -146,15 +165,22 @@ def _api_version() -> str:
 @contextmanager
 def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     """A container of ours; gone afterwards, and everything in it."""
-    name = f"{LABEL}-{os.getpid()}-{secrets.token_hex(6)}"
-    labels = {LABEL: str(os.getpid()), OWNERS: _owners()}
+    owner = owners.mark(owners.Kind.CONTAINERS, address())
+    name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
+    labels = {LABEL: owner, PID: str(os.getpid())}
     try:
         client.create_container(image, name=name, hostname="retrial", labels=labels, stdin_open=True, **settings)
         yield name
     finally:
         # By its name, so that one is removed too whose making was interrupted; killing a client would stop nothing.
-        if listening():
-            _remove(client, name)
+        removed = False
+        try:
+            if listening():
+                _remove(client, name)
+                removed = True
+        finally:
+            if not removed:
+                owners.me().leaves(f"container {name}")
 
 
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
@@ -175,16 +201,17 @@ def _watched(job: Job, container: str) -> AbstractContextManager[_disk.Watch | N
     return _disk.watched(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
 
 
-def _owners() -> str:
-    """Where the pid of a run means something: this boot of this machine, this pid namespace."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
+def remove_orphans(owner: str, where: str) -> Iterator[str]:
+    """Containers of an owner who was killed: unlike a process, a container does not end with who made it.
 
-
-def sweep(client: APIClient) -> None:
-    """Remove containers of runs that were killed: unlike a process, a container does not end with who made it."""
-    for container in client.containers(all=True, filters={"label": f"{OWNERS}={_owners()}"}):
-        if not Path(f"/proc/{container['Labels'][LABEL]}").exists():
+    Raises: SandboxError when the engine at that address cannot be asked.
+    """
+    if not listening(where):
+        raise SandboxError(f"No Docker engine answers at {where}.")
+    with engine(where=where) as client:
+        for container in client.containers(all=True, filters={"label": f"{LABEL}={owner}"}):
             _remove(client, container["Id"])
+            yield f"container {container['Names'][0].lstrip('/')}"
 
 
 def _remove(client: APIClient, container: str, tries: int = REMOVALS) -> None:

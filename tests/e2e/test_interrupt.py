@@ -1,62 +1,196 @@
-"""Ctrl-C: what is finished is on disk, and the same command goes on."""
+"""Ctrl-C: nothing new is begun, what is finished is on disk, and the same command goes on."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from retrial.claims import claimed
 from retrial.store import Run as Stored
+from tests import servers
 from tests.conftest import PROJECT, Run
-from tests.exercises import RIGHT, reply, write_exercise, write_replies
+from tests.exercises import RIGHT, TESTS, reply, write_exercise, write_replies
+from tests.servers import Answer, Asked, ChatServer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
+SECONDS = 300
+"""More than anything here takes, however busy the machine."""
+SLOW = TESTS + "\n\ndef test_slowly():\n    import time\n    time.sleep(0.5)\n"
 
-def test_an_interrupted_run_goes_on(run: Run, home: Path, tmp_path: Path) -> None:
-    for number in range(12):
-        write_exercise(tmp_path / "bench", f"sum-{number}")
-    lines = [{"text": reply(RIGHT, f"sum_{number}.py"), "match": f"files: sum_{number}.py\n"} for number in range(12)]
+
+class Program:
+    """harness.py or report.py, as a process that is sent signals."""
+
+    def __init__(self, script: str, flags: Sequence[object], folder: Path) -> None:
+        command = [sys.executable, str(PROJECT / script), *map(str, flags)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder, start_new_session=True
+        )
+        self.said = ""
+
+    def until(self, pattern: str) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.said += line
+            if re.search(pattern, line):
+                return
+        raise AssertionError(f"never said {pattern}: {self.said}")
+
+    def send(self, number: signal.Signals = signal.SIGINT) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        try:
+            self.said += self.process.communicate(timeout=SECONDS)[1]
+        finally:
+            # Whoever still lives then has failed the test; nobody may outlive it.
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.communicate()
+        assert "Traceback" not in self.said, self.said
+        return self.process.returncode
+
+
+def predictions(home: Path, run: str = "r") -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (home / "predictions" / run).glob("aider_*.json")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on(number: signal.Signals, run: Run, home: Path, tmp_path: Path) -> None:
+    for each in range(12):
+        write_exercise(tmp_path / "bench", f"sum-{each}")
+    lines = [{"text": reply(RIGHT, f"sum_{each}.py"), "match": f"files: sum_{each}.py\n"} for each in range(12)]
     replies = write_replies(tmp_path / "replies.jsonl", *lines)
-    flags = [
-        "-b",
-        str(tmp_path / "bench"),
-        "-m",
-        f"replay/{replies}",
-        "--sandbox",
-        "bwrap",
-        "--run",
-        "r",
-        "--jobs",
-        "1",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, str(PROJECT / "harness.py"), *flags], stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    assert process.stderr
-    for line in process.stderr:
-        if line.startswith("harness 2/"):
-            os.kill(process.pid, signal.SIGINT)
-            break
-    rest = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(60) == 130, rest
-    assert "the same command goes on" in rest
-    folder = home / "predictions" / "r"
-    finished = {path.name: path.read_bytes() for path in folder.glob("aider_*.json")}
+    flags = ["-b", tmp_path / "bench", "-m", f"replay/{replies}", "--sandbox", "bwrap", "--run", "r", "--jobs", "1"]
+    program = Program("harness.py", flags, tmp_path)
+    program.until("^harness 2/")
+    program.send(number)
+    assert program.end() == 130
+    finished = predictions(home)
     assert 2 <= len(finished) < 12
     assert all(json.loads(content)["plausible"] for content in finished.values())
+    assert f"harness: {len(finished)} of 12 tasks are finished, {12 - len(finished)} are left." in program.said
+    assert f"the same command goes on: {shlex.join(['python', 'harness.py', *map(str, flags)])}" in program.said
 
     again = run("harness.py", *flags)
     assert again.returncode == 0, again.stderr
-    assert len(list(folder.glob("aider_*.json"))) == 12
-    assert {name: (folder / name).read_bytes() for name in finished} == finished
+    assert len(predictions(home)) == 12
+    assert {name: predictions(home)[name] for name in finished} == finished
+
+
+class Held:
+    """A model that does not answer before it may."""
+
+    def __init__(self) -> None:
+        self.arrived, self.may = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, asked: Asked) -> Answer:
+        self.arrived.release()
+        self.may.wait(SECONDS)
+        text = "\n".join(message["content"] for message in asked.body["messages"])
+        names = re.findall(r"files: (\w+\.py)\n", text)
+        return servers.reply(reply(RIGHT, names[0]))
+
+
+def flags_for(server: ChatServer, bench: Path, *more: object) -> list[object]:
+    return ["-b", bench, "-m", "m:whole", "--api-base", server.url, "--sandbox", "bwrap", "--run", "r", *more]
+
+
+def test_what_was_asked_is_waited_for_and_written_and_nothing_more_is_asked(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    held = Held()
+    for each in range(8):
+        write_exercise(tmp_path / "bench", f"sum-{each}")
+    with ChatServer([held]) as server:
+        flags = flags_for(server, tmp_path / "bench", "--jobs", 2)
+        program = Program("harness.py", flags, tmp_path)
+        assert held.arrived.acquire(timeout=SECONDS) and held.arrived.acquire(timeout=SECONDS)
+        program.send()
+        program.until("^Stopping:")
+        held.may.set()
+        assert program.end() == 130
+        assert len(server.requests) == 2
+        journals = [path.read_text() for path in (home / "predictions" / "r" / "journal").glob("*.jsonl")]
+        assert sum('"event": "reply"' in each for each in journals) == 2
+        again = run("harness.py", *flags)
+        assert again.returncode == 0, again.stderr
+        # What was answered before is not asked again.
+        assert len(server.requests) == 8
+    assert len(predictions(home)) == 8
+
+
+def test_a_wait_for_the_provider_ends_at_once(home: Path, tmp_path: Path) -> None:
+    refused = threading.Event()
+
+    def later(asked: Asked) -> Answer:
+        refused.set()
+        return servers.status(429, "slow down", headers={"Retry-After": "500"})
+
+    for each in range(4):
+        write_exercise(tmp_path / "bench", f"sum-{each}")
+    with ChatServer([later]) as server:
+        program = Program("harness.py", flags_for(server, tmp_path / "bench"), tmp_path)
+        assert refused.wait(SECONDS)
+        program.send()
+        assert program.end() == 130
+    assert "harness: 0 of 4 tasks are finished, 4 are left." in program.said
+
+
+def test_the_second_time_it_ends_now(home: Path, tmp_path: Path) -> None:
+    held = Held()
+    write_exercise(tmp_path / "bench")
+    with ChatServer([held]) as server:
+        program = Program("harness.py", flags_for(server, tmp_path / "bench"), tmp_path)
+        assert held.arrived.acquire(timeout=SECONDS)
+        program.send()
+        program.until("^Stopping:")
+        program.send()
+        assert program.end() == 130
+        held.may.set()
+
+
+def test_scoring_goes_on_too(run: Run, home: Path, tmp_path: Path) -> None:
+    for each in range(8):
+        write_exercise(tmp_path / "bench", f"sum-{each}", tests=SLOW)
+    flags = ("--gold", "-b", tmp_path / "bench", "--sandbox", "bwrap", "--test-jobs", 1)
+    program = Program("report.py", flags, tmp_path)
+    program.until("^report 2/")
+    program.send()
+    assert program.end() == 130
+    assert re.search(r"report: \d of 8 tasks are finished, \d are left\.", program.said)
+    assert f"the same command goes on: {shlex.join(['python', 'report.py', *map(str, flags)])}" in program.said
+    again = run("report.py", *flags)
+    assert again.returncode == 0, again.stderr
+
+
+MOMENTS = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0]
+"""Seconds after the start: while it is loaded, looks at tasks, tries the sandbox, runs, winds down."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whenever_it_comes_there_is_no_traceback(number: signal.Signals, home: Path, tmp_path: Path) -> None:
+    for each in range(3):
+        write_exercise(tmp_path / "bench", f"sum-{each}")
+    for moment in MOMENTS:
+        program = Program("report.py", ("--gold", "-b", tmp_path / "bench", "--sandbox", "bwrap", "--fresh"), tmp_path)
+        try:
+            program.process.wait(moment)
+        except subprocess.TimeoutExpired:
+            program.send(number)
+        # Before there is a program of ours, Python itself ends by the signal.
+        assert program.end() in (0, 130, -number), program.said
 
 
 def test_two_processes_are_not_at_one_run(run: Run, home: Path, tmp_path: Path) -> None:

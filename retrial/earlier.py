@@ -1,0 +1,45 @@
+"""Going on after earlier runs (`--prior`): what they have a plausible edit of is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from retrial import past, paths, shards
+from retrial.errors import UsageError
+from retrial.past import Past
+from retrial.protocols import Benchmark
+from retrial.store import Run, find_run
+from retrial.types import Task
+
+
+def runs(texts: Iterable[str], benchmark: Benchmark, run: Run) -> tuple[Past, ...]:
+    """Raises: UsageError for what `run` cannot go on after."""
+    found = []
+    for text in shards.in_place_of_wholes(paths.home(), tuple(texts)):
+        prior = find_run(paths.home(), text)
+        if prior is None:
+            raise UsageError(f"--prior takes runs of harness.py, and {text} is a file from elsewhere.")
+        if prior.name == run.name:
+            raise UsageError(f"Run '{run.name}' cannot be its own --prior: name another run with --run.")
+        found.append(past.read(prior))
+    past.refuse_other_benchmark(found, benchmark.provenance["source"], benchmark.provenance["digest"])
+    return tuple(found)
+
+
+def left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """What prior runs were asked for and have no plausible (nor unverified) edit of; everything without prior runs.
+
+    Raises: UsageError when they know none of these tasks.
+    """
+    if not prior:
+        return tasks
+    asked = {instance_id for each in prior for instance_id in each.selected}
+    known = [task for task in tasks if task.instance_id in asked]
+    if not known:
+        raise UsageError(f"No task is left: none of them is in {', '.join(each.run.name for each in prior)}.")
+    return tuple(task for task in known if not is_settled(prior, task))
+
+
+def is_settled(prior: Sequence[Past], task: Task) -> bool:
+    records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
+    return any(past.settled(record) for record in records)

@@ -1,0 +1,94 @@
+"""The same work on another machine: what is bound to a machine is made anew there, and seen to be the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from retrial import config, orphans
+from retrial.benchmarks import open_benchmark
+from retrial.config import HarnessOptions, ReportOptions
+from retrial.errors import EnvironmentMissing, UsageError
+from retrial.models._endpoints import OPENAI, find
+from retrial.progress import say
+from retrial.protocols import Benchmark, Context, Site
+from retrial.sandboxes import Bounded, choose, make_ready
+from retrial.secrets import KNOWN
+from retrial.types import Environment
+
+VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
+"""Those of ours that mean the same on every machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """What to make it from. Its variables hold keys: it is for who is to do the work, and for nobody's eyes."""
+
+    options: HarnessOptions | ReportOptions
+    source: str
+    """Names the benchmark."""
+    digest: str
+    """Of the benchmark."""
+    sandbox: str
+    """Which one was chosen."""
+    environments: frozenset[Environment]
+    """What is needed, and was found here."""
+    variables: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+
+    def arrive(self) -> None:
+        """To be called first, by a process that does nothing else."""
+        os.environ.update(self.variables)
+        KNOWN.learn(*self.secrets, shortest=1)
+        sys.stderr = KNOWN.masking(sys.stderr)
+        orphans.remove()
+
+    def open(self) -> Benchmark:
+        """Raises: UsageError when it is not the same."""
+        found = open_benchmark(Context(options=self.options, name=self.source))
+        if found.provenance["digest"] != self.digest:
+            raise UsageError(f"The benchmark {self.source} is another one there: bring both machines to one version.")
+        return found
+
+    def bounded(self, site: Site, *, finishing: bool = False) -> Bounded:
+        """`finishing`: jobs are begun also when all else stops.
+
+        Raises: UsageError or SandboxError when what was found here is not there, or does not hold.
+        """
+        sandbox = choose(self.sandbox, self.environments, Context(options=self.options), say)
+        for why in filter(None, map(sandbox.missing, self.environments)):
+            raise EnvironmentMissing(why)
+        ready = make_ready(sandbox, self.environments, self.options.cache, say)
+        for why in ready.broken.values():
+            raise EnvironmentMissing(why)
+        at_once = min(site.slots, config.sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
+        return Bounded(sandbox, at_once, stop=None if finishing else site.stop)
+
+
+def elsewhere(
+    options: HarnessOptions | ReportOptions,
+    benchmark: Benchmark,
+    sandbox: str,
+    environments: Iterable[Environment],
+    models: Iterable[str] = (),
+) -> Elsewhere:
+    """The same as here."""
+    given = options.agent_env if isinstance(options, HarnessOptions) else ()
+    names = {*VARIABLES, *given, *(name for model in models for name in _variables(model))}
+    return Elsewhere(
+        options=options,
+        source=benchmark.provenance["source"],
+        digest=benchmark.provenance["digest"],
+        sandbox=sandbox,
+        environments=frozenset(environments),
+        variables={name: os.environ[name] for name in names if name in os.environ},
+        secrets=KNOWN.values,
+    )
+
+
+def _variables(model: str) -> tuple[str, ...]:
+    """Where its key and its address are looked for."""
+    provider = find(model.removeprefix("litellm/").partition("/")[0]) or OPENAI
+    return (*provider.keys, *provider.bases)

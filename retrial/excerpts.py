@@ -1,0 +1,32 @@
+"""As much of what tests printed as results.json has of it."""
+
+from __future__ import annotations
+
+from retrial import image_trees, registry
+from retrial.protocols import Reader
+from retrial.score import Scored
+from retrial.secrets import KNOWN
+
+LONGEST = 1000
+"""Characters."""
+
+
+def stdout(row: Scored) -> str:
+    """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
+    log = image_trees.read(row.verdict.stdout).log if row.check and row.check.required else ""
+    return _without_canary(row, log)[-LONGEST:] or _without_canary(row, row.verdict.stdout)[:LONGEST]
+
+
+def stderr(row: Scored) -> str:
+    return _without_canary(row, row.verdict.stderr)[:LONGEST]
+
+
+def _without_canary(row: Scored, text: str) -> str:
+    """What is there to prove that tests can fail is not what failed; and before it is cut, what nobody may see."""
+    text = KNOWN.masked(text)
+    if not row.verdict.canary or row.check is None or not row.check.reader:
+        return text
+    reader: Reader = registry.module("readers", row.check.reader).make()
+    for name in row.verdict.canary.split(", "):
+        text = reader.without(text, name)
+    return text

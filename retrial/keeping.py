@@ -1,0 +1,68 @@
+"""What is written down of a finished task, by the driver alone; in memory stays only what is counted in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrial import leaderboard, past, runlog, served, transcript
+from retrial.attempts import Prediction
+from retrial.errors import NotMeasured
+from retrial.past import Brief
+from retrial.records import prediction_record
+from retrial.rows import Row, brief
+from retrial.score import Scored, eval_log, unmeasured
+from retrial.store import Run
+from retrial.submissions import Submission
+from retrial.types import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """What has come of phase 1 so far."""
+
+    done: dict[str, Brief]
+    answered: served.Served
+    unmeasured: dict[str, str]
+    """Id → reason."""
+
+
+def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: Came) -> None:
+    """Safe to call from many threads."""
+    why, journal = not_measured(result), run.journal(task.instance_id)
+    chat = transcript.markdown(task.instance_id, state(result), journal.lines())
+    if isinstance(result, Prediction) and not why:
+        record = prediction_record(result)
+        run.write_prediction(task.instance_id, record, chat)
+        came.done[task.instance_id] = past.brief(record)
+    else:
+        run.write_chat(task.instance_id, chat)
+        journal.append("not_measured", reason=why)
+        came.unmeasured[task.instance_id] = why
+    if isinstance(result, Exception):
+        runlog.broken("not measured", result, task=task.instance_id)
+
+
+def state(result: Prediction | Exception) -> str:
+    """For people."""
+    why = not_measured(result)
+    if why or isinstance(result, Exception):
+        return f"not measured: {why}"
+    chosen = result.chosen
+    found = "plausible" if chosen.plausible else "unverified" if chosen.unverified else "least bad"
+    return f"{found}, attempt {chosen.number} of {len(result.attempts)} ({chosen.model})"
+
+
+def not_measured(result: Prediction | Exception) -> str:
+    """Why it may not be counted."""
+    if isinstance(result, Prediction):
+        return result.not_measured
+    return str(result) if isinstance(result, NotMeasured) else f"{type(result).__name__}: {result}"
+
+
+def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> Row:
+    if isinstance(result, Exception):
+        runlog.broken("not measured", result, task=task.instance_id)
+        result = unmeasured(task, submission, result)
+    run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
+    run.write_official(task.instance_id, leaderboard.files(result))
+    return brief(result)

@@ -1,0 +1,81 @@
+"""What the journals of a run say was spent. Journals only grow: of one that has the size it had, the sums are known."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retrial import journal
+from retrial.attempts import Usage
+from retrial.budget import committed
+from retrial.plain import fields_of, to_line
+
+NAME = "sums.json"
+"""Beside the journals. It saves reading them, and nothing is lost with it."""
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Of one journal."""
+
+    size: int
+    committed: float
+    usage: Usage
+
+
+def entries(folder: Path) -> dict[str, Entry]:
+    """Of every journal in this folder, by file name, in order."""
+    known = _known(folder)
+    return {
+        name: known[name] if name in known and known[name].size == size else _read(folder / name)
+        for name, size in sorted(_sizes(folder).items())
+    }
+
+
+def content(folder: Path) -> bytes:
+    """What to keep in the file `NAME` of this folder."""
+    rows = {name: [each.size, each.committed, each.usage] for name, each in entries(folder).items()}
+    return to_line(rows)
+
+
+def usage(lines: Iterable[Line]) -> Usage:
+    """All that was paid for, in attempts that count and in those that do not."""
+    total = Usage()
+    for line in lines:
+        if line.get("event") == "reply" and not line["reply"].get("recorded"):
+            total += Usage(**fields_of(Usage, line["reply"]["usage"]))
+        elif line.get("event") == "spent":
+            total += Usage(**fields_of(Usage, line["usage"]))
+    return total
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    try:
+        with os.scandir(folder) as found:
+            return {entry.name: entry.stat().st_size for entry in found if entry.name.endswith(".jsonl")}
+    except FileNotFoundError:
+        return {}
+
+
+def _known(folder: Path) -> dict[str, Entry]:
+    try:
+        rows = json.loads((folder / NAME).read_bytes())
+        return {
+            name: Entry(size=int(size), committed=float(sum), usage=Usage(**fields_of(Usage, usage)))
+            for name, (size, sum, usage) in rows.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        # Missing, damaged or of another version: the journals say it all again.
+        return {}
+
+
+def _read(path: Path) -> Entry:
+    found = path.read_bytes()
+    lines = list(journal.read(found))
+    return Entry(size=len(found), committed=committed(lines), usage=usage(lines))

@@ -1,0 +1,192 @@
+"""Who made something: each process of ours has a name that all it makes carries, and others can tell dead from alive.
+
+A process holds a lock on `<cache>/alive/<name>` until it ends, however it ends, and notes there where it makes what
+kind of things. Nobody's pid is asked for: pids are used again, and mean something else in another container. Who is
+not here cannot be judged: neither an owner whose file lies in another cache, nor one of another machine that shares
+this cache, for locks do not reach that far on every file system.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import json
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from retrial import paths
+
+FOLDER = "alive"
+VARIABLE = "RETRIAL_OWNER"
+"""Of processes that may outlive us."""
+_LOG = logging.getLogger(__name__)
+
+
+class Kind(StrEnum):
+    """What outlives its maker, in the order in which it can be removed."""
+
+    PROCESSES = "processes"
+    """Of this host, with a variable that names the owner."""
+    CONTAINERS = "containers"
+    """Of the engine at that address, with a label that names the owner."""
+    CGROUPS = "cgroups"
+    """In that folder, their names beginning with the owner's."""
+    FOLDERS = "folders"
+    """In that folder, named as `scratch` names them."""
+    FILES = "files"
+    """In that folder, not whole yet, named as `store` names them."""
+
+    @property
+    def one(self) -> str:
+        return self.removesuffix("es" if self is Kind.PROCESSES else "s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A running kernel; `machine` is the same after it was started again."""
+
+    machine: str
+    boot: str
+
+    def reaches(self, other: Host) -> bool:
+        """Whether our locks are theirs too, or all that they had running has ended with that boot."""
+        return self.boot == other.boot or self.machine == other.machine
+
+
+@functools.cache
+def here() -> Host:
+    known = [os.uname().nodename]
+    with suppress(OSError):
+        known.append(Path("/etc/machine-id").read_text(encoding="ascii").strip())
+    return Host(machine=" ".join(known), boot=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+
+
+class Owner:
+    """This process. If it can have no file (the cache is read-only, or has no locks) nobody ever takes it for dead."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = secrets.token_hex(6)
+        self._path = folder / self.name
+        self._places: set[tuple[Kind, str]] = set()
+        self._lock = threading.Lock()
+        self._leaves = False
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._write({"machine": here().machine, "boot": here().boot, "pid": os.getpid()})
+        except OSError as error:
+            _LOG.warning("What is left if this process is killed will not be removed: %s", error)
+            self._file = -1
+
+    def makes(self, kind: Kind, place: str) -> None:
+        """To be said before something is made there."""
+        if (kind, place) in self._places:
+            return
+        with self._lock:
+            if self._file >= 0:
+                self._write({"kind": kind, "place": place})
+            self._places.add((kind, place))
+
+    def leaves(self, what: str) -> None:
+        """Something could not be removed: it is left to the next start of a program."""
+        _LOG.warning("Left to the next start: %s", what)
+        self._leaves = True
+
+    def end(self) -> None:
+        if self._file >= 0 and not self._leaves:
+            self._path.unlink(missing_ok=True)
+
+    def _write(self, line: dict[str, object]) -> None:
+        # A full disk is no reason not to work: then something may stay behind if we are killed.
+        with suppress(OSError):
+            os.write(self._file, json.dumps(line).encode() + b"\n")
+
+
+_owners: dict[tuple[int, Path], Owner] = {}
+_meeting = threading.Lock()
+
+
+def me() -> Owner:
+    # A forked process is somebody else, and holds the lock of its parent beside its own.
+    key = (os.getpid(), paths.cache())
+    found = _owners.get(key)
+    if found is None:
+        with _meeting:
+            if not _owners:
+                atexit.register(_end)
+            found = _owners[key] = _owners.get(key) or Owner(paths.cache() / FOLDER)
+    return found
+
+
+def mark(kind: Kind, place: Path | str) -> str:
+    """Our name, for something of that kind that is about to be made at that place."""
+    owner = me()
+    owner.makes(kind, str(place.absolute() if isinstance(place, Path) else place))
+    return owner.name
+
+
+def _end() -> None:
+    for (pid, _), owner in _owners.items():
+        if pid == os.getpid():
+            owner.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """An owner that was killed, or could not remove all that it had made."""
+
+    name: str
+    pid: int
+    made: tuple[tuple[Kind, str], ...]
+    """Kinds and places, in the order in which they can be removed."""
+    _path: Path
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def dead() -> Generator[Dead, None, None]:
+    """Each locked while it is looked at: of two programs that start at once, one removes what it left."""
+    try:
+        names = sorted(os.listdir(paths.cache() / FOLDER))
+    except OSError:
+        return
+    for name in names:
+        # Held by its owner or by another who removes, just forgotten, or another user's.
+        with suppress(OSError), (paths.cache() / FOLDER / name).open("rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if found := _read(Path(file.name), file.read()):
+                yield found
+
+
+def _read(path: Path, content: bytes) -> Dead | None:
+    """None when it cannot be judged from here, or has only just begun to live."""
+    first, *rest = content.splitlines() or [b""]
+    try:
+        told = json.loads(first)
+        theirs, pid = Host(machine=told["machine"], boot=told["boot"]), int(told["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not here().reaches(theirs):
+        return None
+    made, kinds = {each for line in rest if (each := _made(line))}, list(Kind)
+    in_order = tuple(sorted(made, key=lambda each: (kinds.index(each[0]), each[1])))
+    return Dead(name=path.name, pid=pid, made=in_order, _path=path)
+
+
+def _made(line: bytes) -> tuple[Kind, str] | None:
+    try:
+        told = json.loads(line)
+        return Kind(told["kind"]), str(told["place"])
+    except (ValueError, KeyError, TypeError):
+        # Torn: it was killed before it made anything there.
+        return None

@@ -1,0 +1,115 @@
+"""How fast somebody may be given work, told from how it goes: fewer at once when that is too much, more afterwards.
+
+Pure but for what it remembers: every moment is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Load(StrEnum):
+    """What a failure says of how much was asked at once."""
+
+    RATE = "rate"
+    """Too much in too little time: refused for that alone."""
+    STRAIN = "strain"
+    """It could not be done, perhaps because there was too much else to do."""
+    BROKEN = "broken"
+    """It could not even be begun."""
+    NONE = "none"
+    """Nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why something has to be tried again."""
+
+    load: Load
+    why: str
+    """For people."""
+    seconds: float = 0.0
+    """Before the next try."""
+    tries: int = 1
+    """So far."""
+    everybody: bool = False
+    """The others are to wait as long: that is what was asked for."""
+
+
+REFUSALS = 8
+"""So often one is refused, while nobody else is served, before there is no hope."""
+CUTS: Mapping[Load, float] = {Load.RATE: 0.5, Load.STRAIN: 0.8, Load.BROKEN: 0.5}
+"""How many at once are left of those that were too many."""
+GROWTH = 0.1
+"""How many more at once after one round (all at once, done once); ever more with every round that goes well."""
+MARGIN = 1.1
+"""By how much the pause between two is longer than what was refused."""
+LONGEST_PAUSE = 600.0
+SHRINKING = 0.005
+"""The share of that pause that goes with the first that goes well; ever more with the next ones."""
+
+
+class Pace:
+    """Of one who is given work."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self.done = 0
+        self.why = ""
+        """Why there are not as many as might be."""
+        self._allowed = float(most)
+        self._pause = 0.0
+        """Between two beginnings, where even one at a time is too much."""
+        self._opens = self._slowed = -math.inf
+        self._rounds = 0.0
+
+    @property
+    def allowed(self) -> int:
+        return int(self._allowed)
+
+    @property
+    def full(self) -> bool:
+        return self.allowed == self.most and not self._pause
+
+    def opens_in(self, now: float) -> float:
+        """Seconds before anybody may begin."""
+        return max(0.0, self._opens - now)
+
+    def free(self, now: float) -> bool:
+        return self.taken < self.allowed and now >= self._opens
+
+    def begin(self, now: float) -> None:
+        self.taken += 1
+        self._opens = max(self._opens, now + self._pause)
+
+    def end(self) -> None:
+        self.taken -= 1
+
+    def went_well(self, begun: float, now: float) -> None:
+        """What had begun then is done now."""
+        self.done += 1
+        if begun <= self._slowed:
+            # It tells how it went before.
+            return
+        self._rounds += 1.0 / self._allowed
+        if self._pause:
+            self._pause *= max(0.0, 1.0 - SHRINKING * self._rounds)
+            if self._pause <= now - begun:
+                self._pause = 0.0
+            return
+        self._allowed = min(float(self.most), self._allowed + GROWTH * self._rounds / self._allowed)
+
+    def went_badly(self, trouble: Trouble, begun: float, now: float) -> None:
+        """What had begun then has failed. Of all that was under way when it was slowed, the first has said it."""
+        if trouble.everybody:
+            self._opens = max(self._opens, now + trouble.seconds)
+        if trouble.load is Load.NONE or begun <= self._slowed:
+            return
+        if trouble.load is Load.RATE and self.taken <= 1:
+            self._pause = min(LONGEST_PAUSE, MARGIN * (max(self._pause, now - begun) + trouble.seconds))
+        self._allowed = max(1.0, min(self._allowed, self.taken) * CUTS[trouble.load])
+        self._slowed, self._rounds, self.why = now, 0.0, trouble.why

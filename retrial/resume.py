@@ -1,0 +1,91 @@
+"""Going on with a task where an earlier go left it: what ended is kept, what was answered is not asked again."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable
+
+from retrial import goes
+from retrial.attempts import Attempt, Reply, Request
+from retrial.errors import OutOfMoney, OutOfTime
+from retrial.goes import Go
+from retrial.journal import Line
+from retrial.plain import to_line
+from retrial.questions import first_difference, question
+from retrial.records import attempt_of, attempt_record
+
+_LOG = logging.getLogger(__name__)
+
+
+class Earlier:
+    """What earlier goes at one task left, attempt by attempt."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        found = list(lines)
+        self._found = goes.by_attempt(found)
+        self._verdicts = goes.verdicts(found)
+
+    def attempt(self, blank: Attempt) -> Resumed:
+        """What there is of this attempt."""
+        lines = goes.latest(self._found, blank.number)
+        same = bool(lines) and lines[0].get("model") == blank.model
+        return Resumed(goes.go(lines) if same else Go(number=blank.number), blank, self._verdicts)
+
+
+class Resumed:
+    """What an earlier go left of one attempt; nothing at first."""
+
+    def __init__(self, go: Go, blank: Attempt, verdicts: Collection[str] = ()) -> None:
+        self._go, self._blank = go, blank
+        self._noted = {(call, key) for call, key in go.checks if key in verdicts}
+        self._holds = True
+
+    @property
+    def answered(self) -> int:
+        """Questions that need not be asked again."""
+        return self._go.answered
+
+    @property
+    def out_of_money(self) -> bool:
+        """Whether the task's money ended it."""
+        return self._go.over is not None and self._go.over["kind"] == OutOfMoney.__name__
+
+    def ended(self) -> Attempt | None:
+        """The attempt as it ended then; None if it did not, was not measured, or is another's."""
+        if self._go.ended is None or self._go.error:
+            return None
+        record = self._go.ended["result"]
+        try:
+            found = attempt_of(record, self._go.ended.get("counted", record["model_patch"]))
+        except (KeyError, TypeError, ValueError):
+            # Of another version of ours.
+            return None
+        whole = json.loads(to_line(attempt_record(found))) == record
+        return found if whole and _gist(found) == _gist(self._blank) else None
+
+    def reply(self, request: Request) -> Reply | None:
+        """What was replied to this question then; None from the first on that was not, or not with a whole reply.
+
+        Raises: OutOfTime as then.
+        """
+        call = self._go.calls.get(request.place.call) if self._holds else None
+        if call is not None and call.reply is not None:
+            different = first_difference(call.question, question(request))
+            if not different:
+                return goes.reply(call.reply)
+            place = {"attempt": request.place.attempt, "call": request.place.call}
+            _LOG.warning("asked anew, for the question differs: %s", different, extra=place)
+        over = self._go.over if self._holds and call is None else None
+        self._holds = False
+        if over is not None and over["kind"] == OutOfTime.__name__:
+            raise OutOfTime(over["reason"])
+        return None
+
+    def noted(self, call: int, key: str) -> bool:
+        """Whether the journal has this check after this call, and what came of it."""
+        return self._holds and (call, key) in self._noted
+
+
+def _gist(attempt: Attempt) -> tuple[object, ...]:
+    return attempt.number, attempt.round, attempt.model, attempt.seed, attempt.temperature

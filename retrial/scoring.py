@@ -1,0 +1,65 @@
+"""Phase 2 as work for an executor: one submission in, what came of it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from retrial import cache
+from retrial.config import ReportOptions
+from retrial.elsewhere import Elsewhere, elsewhere
+from retrial.protocols import Site
+from retrial.score import Scored, Scorer
+from retrial.submissions import Submission
+from retrial.types import Environment, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """Safe to call from many threads."""
+
+    scorer: Scorer
+    tasks: Mapping[str, Task]
+    """By their ids."""
+    maker: Callable[[Site], Scorer]
+    """Of the same scorer on another machine."""
+
+    def __call__(self, submission: Submission) -> Scored:
+        """Raises: NotMeasured."""
+        return self.scorer.score(self.tasks[submission.instance_id], submission)
+
+    def elsewhere(self) -> Callable[[Site], Scoring]:
+        return partial(_scoring, self.maker)
+
+
+def _scoring(maker: Callable[[Site], Scorer], site: Site) -> Scoring:
+    scorer = maker(site)
+    return Scoring(scorer=scorer, tasks=by_id(scorer), maker=maker)
+
+
+def by_id(scorer: Scorer) -> dict[str, Task]:
+    """All tasks of its benchmark."""
+    return {task.instance_id: task for task in scorer.benchmark.tasks()}
+
+
+def scorer_elsewhere(
+    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment]
+) -> Callable[[Site], Scorer]:
+    """What makes the same scorer on another machine; it can be pickled."""
+    there = elsewhere(options, scorer.benchmark, scorer.sandbox.name, environments)
+    return partial(_scorer, there, scorer.verdicts, scorer.timeout, scorer.fresh, scorer.untouched)
+
+
+def _scorer(
+    there: Elsewhere, verdicts: cache.Verdicts, timeout: float | None, fresh: bool, untouched: bool, site: Site
+) -> Scorer:
+    there.arrive()
+    return Scorer(
+        benchmark=there.open(),
+        sandbox=there.bounded(site),
+        verdicts=verdicts,
+        timeout=timeout,
+        fresh=fresh,
+        untouched=untouched,
+    )

@@ -1,0 +1,212 @@
+"""What the driver itself takes for a finished task: no model and no sandbox, only what is written down about both.
+
+Work is done by the executor's own workers, as in a run; goal: 300 finished tasks a second in either phase.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from retrial import cache, registry, runlog
+from retrial.abreast import Abreast
+from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
+from retrial.benchmarks._exercises import FolderTree
+from retrial.budget import Budget
+from retrial.chat import MeteredChat, Sampling
+from retrial.config import HarnessOptions
+from retrial.desk import Desk, TaskDesk
+from retrial.keeping import Came, keep_prediction, keep_verdict, state
+from retrial.prices import Price
+from retrial.progress import Progress
+from retrial.protocols import Context, Executor
+from retrial.records import attempt_record
+from retrial.score import Scored
+from retrial.stopping import Stop
+from retrial.store import Run
+from retrial.submissions import Submission
+from retrial.table import money
+from retrial.turns import Turns
+from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
+
+CALLS = 3
+"""Questions in one attempt."""
+SAID = "A line of a chat, of a file or of a log, as long as such lines are.\n"
+PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1,40 @@\n-pass\n" + "+    total += 1  # and so on\n" * 40
+VERDICT = Verdict(
+    outcome=Outcome.TESTS_FAILED,
+    reason="2 of 20 tests failed",
+    tests={f"test_a.py::test_{number}": Status.PASSED if number > 1 else Status.FAILED for number in range(20)},
+    exit_code=1,
+    seconds=1.5,
+    stdout=SAID * 60,
+    stderr=SAID * 5,
+)
+SAMPLING = Sampling(temperature=0.0, seed=0, max_tokens=4096, seconds=300)
+
+
+class Instant:
+    """A model that has its answer ready."""
+
+    name = "instant"
+
+    def complete(self, request: Request) -> Reply:
+        usage = Usage(calls=1, prompt_tokens=2000, completion_tokens=400, cost=0.01, seconds=2.0)
+        return Reply(text=SAID * 25, usage=usage, model="instant-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """What one attempt has written down, and nothing else of it."""
+
+    desk: Desk
+
+    def __call__(self, task: Task) -> Prediction:
+        desk = TaskDesk(task.instance_id, self.desk)
+        chat = MeteredChat(Instant(), SAMPLING, desk, Price(prompt=1, completion=1), task.instance_id, 1)
+        desk.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
+        said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
+        for _ in range(CALLS):
+            reply = chat.ask(said)
+            said = (*said, Message(role="assistant", content=reply.text), Message(role="user", content=SAID * 15))
+        desk.append("check", key=task.instance_id, verdict=VERDICT)
+        attempt = _attempt(chat.usage)
+        desk.append("attempt_ended", attempt=1, result=attempt_record(attempt))
+        self.desk.close(task.instance_id)
+        return Prediction(
+            instance_id=task.instance_id, model_name_or_path="edit--instant", attempts=(attempt,), tries=1
+        )
+
+
+def _attempt(usage: Usage) -> Attempt:
+    return Attempt(
+        number=1,
+        round=1,
+        model="instant",
+        edit_format="whole",
+        seed=0,
+        temperature=0.0,
+        patch=PATCH,
+        counted=PATCH,
+        edit_outcome=True,
+        lint_outcome=True,
+        usage=usage,
+        effort=Effort(edit_outcome=True, tests_outcomes=(False, False)),
+        verdict=VERDICT,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """A verdict that has just been found, and is kept."""
+
+    verdicts: cache.Verdicts
+
+    def __call__(self, task: Task) -> Scored:
+        self.verdicts.put(f"{hash(task.instance_id) & 0xFFFFFFFF:08x}{task.instance_id}", VERDICT)
+        check = Check(script="run", files={"test_a.py": SAID.encode() * 30}, reader="junit")
+        return Scored(submission=_submission(task), task=task, verdict=VERDICT, check=check, counted=PATCH)
+
+
+def _submission(task: Task) -> Submission:
+    return Submission(instance_id=task.instance_id, model_name_or_path="edit--instant", patch=PATCH)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--tasks", type=int, default=3000)
+    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--executor", default="local")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
+        run = Run(Path(name, "home"), "driven")
+        tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
+        with runlog.Kept(run, "speed.driver"):
+            tell("phase 1", options, lambda: _phase1(options, run, tasks))
+            tell("phase 2", options, lambda: _phase2(options, run, tasks))
+
+
+def _task(instance_id: str) -> Task:
+    return Task(
+        instance_id=instance_id,
+        benchmark="driven",
+        language="python",
+        problem_statement=SAID,
+        tree=FolderTree(root=Path(), paths=()),
+        environment=Environment(name="python", image="python", language="python", tree="/testbed"),
+        editable=("a.py",),
+    )
+
+
+def _executor(options: argparse.Namespace, stop: Stop) -> Executor:
+    context = Context(options=HarnessOptions(), workers=options.workers, stop=stop)
+    executor: Executor = registry.module("executors", options.executor).make(context)
+    return executor
+
+
+def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
+    stop, budget = Stop(), Budget(None)
+    executor = _executor(options, stop)
+    came = Came(done={}, answered={}, unmeasured={})
+    work = Writing(desk=executor.share(Desk(run, budget, Turns(options.workers, stop), stop)))
+    with Progress("harness", len(tasks)) as progress, Abreast() as keepers:
+        for task, result in executor.run(work, tasks):
+            keepers.do(partial(keep_prediction, run, task, result, came))
+            progress.step(f"{task.instance_id}: {state(result)}", money(budget.spent))
+    assert len(came.done) == len(tasks), came.unmeasured
+
+
+def _phase2(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
+    executor = _executor(options, Stop())
+    work = Judging(verdicts=executor.share(cache.Verdicts(Path(os.environ["RETRIAL_CACHE"]))))
+    rows = []
+    with Progress("report", len(tasks)) as progress:
+        for task, result in executor.run(work, tasks):
+            rows.append(row := keep_verdict(run, task, _submission(task), result))
+            progress.step(f"{task.instance_id}: {row.verdict.outcome}", "")
+    assert all(row.verdict.outcome is VERDICT.outcome for row in rows), rows
+
+
+def tell(title: str, options: argparse.Namespace, work: Callable[[], None]) -> None:
+    with counted() as synced, open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        started, before = time.perf_counter(), cpu()
+        work()
+        wall, spent = time.perf_counter() - started, cpu() - before
+    print(
+        f"{title}, {options.executor}: {options.tasks / wall:.0f} finished tasks a second; "
+        f"for each {1000 * spent / options.tasks:.2f} ms CPU, {synced[0] / options.tasks:.1f} fsyncs"
+    )
+
+
+def cpu() -> float:
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[list[int]]:
+    """How often something was made sure to be on disk."""
+    sync, found = os.fsync, [0]
+
+    def fsync(file: int) -> None:
+        found[0] += 1
+        sync(file)
+
+    os.fsync = fsync  # type: ignore[assignment]
+    try:
+        yield found
+    finally:
+        os.fsync = sync
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Sandboxes at once: what the machine is good for, fewer when it struggles; a verdict never changes by it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from retrial import config, machine
+from retrial.errors import EnvironmentMissing, SandboxError, Stopped
+from retrial.machine import Machine
+from retrial.protocols import Sandbox
+from retrial.sandboxes import Bounded
+from retrial.stopping import Stop
+from retrial.types import Execution, Job, Limits
+from tests.conftest import PYTHON
+
+JOB = Job(environment=PYTHON, script="echo done", files={}, limits=Limits(seconds=60, memory_mb=512))
+SECONDS = 60
+
+
+class Shaky:
+    """A real sandbox whose engine is not there for some calls."""
+
+    def __init__(self, inner: Sandbox, *failing: int, kind: type[SandboxError] = SandboxError) -> None:
+        self.name = inner.name
+        self.unavailable, self.missing, self.state = inner.unavailable, inner.missing, inner.state
+        self.prepare, self.machine = inner.prepare, inner.machine
+        self.digest, self.describe = inner.digest, inner.describe
+        self._inner, self._failing, self._kind = inner, failing, kind
+        self.calls = 0
+
+    def run(self, job: Job) -> Execution:
+        self.calls += 1
+        if self.calls in self._failing:
+            raise self._kind("The engine went away.")
+        return self._inner.run(job)
+
+
+pytestmark = pytest.mark.real
+
+
+def test_a_job_whose_sandbox_failed_is_tried_once_more_and_fewer_run_at_once(bwrap: Sandbox) -> None:
+    shaky = Shaky(bwrap, 1)
+    bounded = Bounded(shaky, 4, pause=0.0)
+    assert bounded.run(JOB).stdout.strip() == "done"
+    assert shaky.calls == 2
+    assert bounded.slowed == "testing 1 at once of 4: bwrap struggles"
+
+
+def test_it_grows_back_with_jobs_that_run(bwrap: Sandbox) -> None:
+    bounded = Bounded(Shaky(bwrap, 1), 3, pause=0.0)
+    for _ in range(12):
+        bounded.run(JOB)
+    assert bounded.slowed == ""
+
+
+def test_a_job_that_fails_twice_is_lost_and_a_sandbox_that_is_gone_is_not_tried_for_ever(bwrap: Sandbox) -> None:
+    shaky = Shaky(bwrap, *range(1, 100))
+    bounded = Bounded(shaky, 2, pause=0.0)
+    for _ in range(5):
+        with pytest.raises(SandboxError, match="went away"):
+            bounded.run(JOB)
+    assert shaky.calls == 3 * 2 + 2
+
+
+def test_a_job_that_ran_is_never_run_again_whatever_came_of_it(bwrap: Sandbox) -> None:
+    shaky = Shaky(bwrap)
+    failing = Job(environment=PYTHON, script="exit 3", files={}, limits=JOB.limits)
+    slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.2, memory_mb=512))
+    bounded = Bounded(shaky, 2)
+    assert bounded.run(failing).exit_code == 3
+    assert bounded.run(slow).timed_out
+    assert shaky.calls == 2
+    assert bounded.slowed == ""
+
+
+def test_a_missing_environment_is_no_struggle(bwrap: Sandbox) -> None:
+    shaky = Shaky(bwrap, 1, kind=EnvironmentMissing)
+    bounded = Bounded(shaky, 2)
+    with pytest.raises(EnvironmentMissing):
+        bounded.run(JOB)
+    assert (shaky.calls, bounded.slowed) == (1, "")
+
+
+def test_a_job_that_waits_for_its_turn_is_not_begun_after_a_stop(bwrap: Sandbox, tmp_path: Path) -> None:
+    begun, may_end, stop = threading.Event(), threading.Event(), Stop()
+
+    class Holding(Shaky):
+        def run(self, job: Job) -> Execution:
+            begun.set()
+            may_end.wait(SECONDS)
+            return super().run(job)
+
+    sandbox = Holding(bwrap)
+    bounded = Bounded(sandbox, 1, stop=stop)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(bounded.run, JOB)
+        assert begun.wait(SECONDS)
+        second = pool.submit(bounded.run, JOB)
+        stop.ask("enough")
+        assert isinstance(second.exception(SECONDS), Stopped)
+        may_end.set()
+        assert first.result(SECONDS).stdout.strip() == "done"
+    assert sandbox.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory_mb", "jobs"), [(8, 64_000, 8), (8, 4_096, 4), (2, 1_000_000, 2), (64, 100, 1), (1, 900, 1)]
+)
+def test_sandboxes_at_once_come_from_cores_and_memory(cores: int, memory_mb: float, jobs: int) -> None:
+    assert config.sandboxes_at_once(0, Machine(cores=cores, memory_mb=memory_mb)) == jobs
+    assert config.sandboxes_at_once(7, Machine(cores=cores, memory_mb=memory_mb)) == 7
+
+
+def test_tasks_in_flight_are_more_than_questions_at_once() -> None:
+    assert config.calls_at_once(0) >= 16
+    assert config.tasks_in_flight(50, 2) == 50 + 4 * 2
+    # One task after the other is what is asked for then.
+    assert config.tasks_in_flight(1, 2) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "stat"),
+    [
+        (("memory.max", "memory.current"), "anon 1\ninactive_file 1048576\n"),
+        (("memory.limit_in_bytes", "memory.usage_in_bytes"), "inactive_file 0\ntotal_inactive_file 1048576\n"),
+    ],
+    ids=["v2", "v1"],
+)
+def test_a_limit_of_our_own_cgroup_counts(
+    names: tuple[str, str], stat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_version = names[0] == "memory.limit_in_bytes"
+    proc, root = tmp_path / "proc", tmp_path / "cgroup"
+    own = root / "memory" / "pod" / "one" if first_version else root / "pod" / "one"
+    (proc / "self").mkdir(parents=True)
+    own.mkdir(parents=True)
+    (proc / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 8192000 kB\n")
+    (proc / "self" / "cgroup").write_text("5:cpu,memory:/pod/one\n" if first_version else "0::/pod/one\n")
+    monkeypatch.setattr(machine, "_PROC", proc)
+    monkeypatch.setattr(machine, "_CGROUPS", root)
+    assert machine.free_mb() == 8000
+    # The limit is that of the pod around it.
+    for name, content in zip((*names, "memory.stat"), (str(600 << 20), str(500 << 20), stat), strict=True):
+        (own.parent / name).write_text(content)
+    assert machine.free_mb() == 101
+    assert not machine.has_room()
+
+
+def test_every_sandbox_says_what_it_has(sandbox: Sandbox) -> None:
+    found = sandbox.machine()
+    assert found.cores >= 1
+    assert found.memory_mb > 100

@@ -1,0 +1,159 @@
+"""The executor `ray`: whom of a cluster it takes, and what it does without them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from retrial import registry
+from retrial.benchmarks import open_benchmark
+from retrial.config import ReportOptions
+from retrial.elsewhere import elsewhere
+from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
+from retrial.executors._ray_member import machines
+from retrial.protocols import Context, Executor, Sandbox, Site
+from retrial.stopping import Stop
+from retrial.types import Environment
+from tests.clusters import CPUS, TwoNodes
+from tests.conftest import Run
+from tests.exercises import write_exercise
+
+
+def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, object]:
+    """As Ray says it."""
+    return {"NodeID": name * 8, "Alive": alive, "NodeManagerHostname": name, "Resources": resources}
+
+
+def test_without_declared_slots_every_living_node_gives_its_cpus() -> None:
+    found = machines(
+        [node("a", CPU=8.0), node("b", CPU=2.0), node("head", GPU=1.0), node("c", alive=False, CPU=4.0)], 0
+    )
+    assert [(machine.name, machine.resource, machine.slots) for machine in found] == [
+        ("a/aaaaaa", "CPU", 8),
+        ("b/bbbbbb", "CPU", 2),
+    ]
+
+
+def test_where_slots_are_declared_only_those_count() -> None:
+    found = machines([node("a", CPU=8.0), node("b", CPU=2.0, retrial_sandbox=6.0)], 0)
+    assert [(machine.id, machine.resource, machine.slots) for machine in found] == [("b" * 8, "retrial_sandbox", 6)]
+
+
+def test_test_jobs_is_the_most_that_a_node_is_asked_for() -> None:
+    assert [machine.slots for machine in machines([node("a", CPU=8.0), node("b", CPU=2.0)], 4)] == [4, 2]
+
+
+def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match=r"pip install -r requirements-ray\.txt"):
+        registry.module("executors", "ray").make(Context(options=ReportOptions()))
+
+
+class Elsewhere:
+    """Work that gets ready on each machine as it is told."""
+
+    def __init__(self, prepare: Callable[[Site], Callable[[int], object]]) -> None:
+        self._prepare = prepare
+
+    def __call__(self, job: int) -> object:
+        raise AssertionError("this is not the machine to do it on")
+
+    def elsewhere(self) -> Callable[[Site], Callable[[int], object]]:
+        return self._prepare
+
+
+@pytest.fixture
+def executor(cluster: TwoNodes) -> Executor:
+    options = ReportOptions(ray_address=cluster.address)
+    part: Executor = registry.module("executors", "ray").make(Context(options=options, workers=4))
+    return part
+
+
+@pytest.mark.real
+def test_work_is_made_anew_on_every_node_with_its_slots(executor: Executor) -> None:
+    def prepare(site: Site) -> Callable[[int], tuple[int, int, int]]:
+        return lambda job: (job, site.slots, os.getpid())
+
+    results = [result for _, result in executor.run(Elsewhere(prepare), range(40)) if isinstance(result, tuple)]
+    assert sorted(job for job, _, _ in results) == list(range(40))
+    assert {slots for _, slots, _ in results} == {CPUS}
+    assert os.getpid() not in {pid for _, _, pid in results}
+
+
+@pytest.mark.real
+def test_a_node_that_cannot_do_it_is_left_out_and_the_other_does_all(
+    executor: Executor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = str(tmp_path / "first")
+
+    def prepare(site: Site) -> Callable[[int], int]:
+        try:
+            os.close(os.open(first, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return lambda job: job
+        raise EnvironmentMissing("the toolchain go is missing")
+
+    assert sorted(executor.run(Elsewhere(prepare), range(5))) == [(job, job) for job in range(5)]
+    assert "is left out: the toolchain go is missing" in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_where_no_node_can_do_it_nothing_is_measured(executor: Executor) -> None:
+    def prepare(site: Site) -> Callable[[int], int]:
+        raise EnvironmentMissing("the toolchain go is missing")
+
+    results = dict(executor.run(Elsewhere(prepare), range(5)))
+    assert len(results) == 5
+    for result in results.values():
+        assert isinstance(result, NotMeasured)
+        assert "the toolchain go is missing" in str(result)
+
+
+@pytest.mark.real
+def test_a_job_that_takes_its_worker_with_it_is_not_measured_and_the_others_are_done(executor: Executor) -> None:
+    def work(job: int) -> int:
+        if job == 3:
+            os._exit(1)
+        return job
+
+    results = dict(executor.run(work, range(12)))
+    assert isinstance(results.pop(3), NotMeasured)
+    assert results == {job: job for job in range(12) if job != 3}
+
+
+@pytest.mark.real
+def test_what_cannot_travel_costs_its_own_job_alone(executor: Executor) -> None:
+    def work(job: int) -> object:
+        return (lambda: job) if job == 1 else job
+
+    results = dict(executor.run(work, range(3)))
+    assert isinstance(results.pop(1), NotMeasured)
+    assert results == {0: 0, 2: 2}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
+def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address: str, executor: Executor) -> None:
+    bench = write_exercise(tmp_path / "bench")
+    for script, *rest in (("harness.py", "-a", "null"), ("report.py", "--null")):
+        done = run(script, *rest, "-b", bench, "--sandbox", "bwrap", "--executor", "ray", "--ray-address", address)
+        assert done.returncode == 2, done.stderr
+        assert address in done.stderr.strip().splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.real
+def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sandbox, home: Path) -> None:
+    root = write_exercise(home.parent / "bench")
+    options = ReportOptions(sandbox="bwrap")
+    benchmark = open_benchmark(Context(options=options, name=str(root)))
+    image = Environment(name="image", image="some/image:1", language="", tree="/testbed")
+    here = elsewhere(options, benchmark, bwrap.name, {image})
+    with pytest.raises(UsageError, match="bwrap cannot be used"):
+        here.bounded(Site(slots=1, stop=Stop()))
+    write_exercise(root, "sum-up", stub="def add(a, b):\n    return 0\n")
+    with pytest.raises(UsageError, match="is another one there"):
+        here.open()
