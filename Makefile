@@ -23,7 +23,7 @@ $(VENV)/.ready: requirements.txt requirements-nodeps.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-nodeps.txt
 	@touch $@
 
-$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
+$(VENV)/.ready-dev: requirements-dev.txt requirements-ray.txt $(VENV)/.ready
 	@echo "== Adding the development tools to $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
-from retrial.plain import to_json
+from retrial.plain import to_line
 from retrial.protocols import Sandbox
 from retrial.store import write_atomically
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
@@ -35,7 +35,7 @@ class Verdicts:
 
     def put(self, name: str, verdict: Verdict) -> None:
         if verdict.outcome.measured:
-            write_atomically(self._path(name), to_json(verdict))
+            write_atomically(self._path(name), to_line(verdict))
 
     def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
         """What was kept of a reference run."""
@@ -44,14 +44,14 @@ class Verdicts:
         )
 
     def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
-        write_atomically(self._path(name), to_json({"verdict": verdict, "canaries": canaries}))
+        write_atomically(self._path(name), to_line({"verdict": verdict, "canaries": canaries}))
 
     def value(self, name: str) -> Any:
         """What else was kept, as JSON has it; None when there is nothing."""
         return self._read(name, lambda value: value)
 
     def put_value(self, name: str, value: object) -> None:
-        write_atomically(self._path(name), to_json(value))
+        write_atomically(self._path(name), to_line(value))
 
     def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
         path = self._path(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from retrial import canaries, image_trees, patches, prebuilt, registry
@@ -65,11 +65,10 @@ def check_selection(
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
         too_large = "the patched files are larger than a job's disk"
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=too_large, dropped=selection.dropped)
-    with ThreadPoolExecutor(1) as pool:
-        # Lint reads while the tests run.
-        found = pool.submit(lint, task, selection.patch) if check.lint else None
-        execution = sandbox.run(job)
-        errors = (*found.result(), *_compiler_errors(execution)) if found else ()
+    # Lint reads while the tests run, or wait for their turn.
+    found = _linting(task, selection.patch) if check.lint else None
+    execution = sandbox.run(job)
+    errors = (*found.result(), *_compiler_errors(execution)) if found else ()
     verdict = judge(check, execution)
     if not verdict.outcome.measured:
         raise NotInstalled(f"{task.instance_id}: {verdict.reason}.")
@@ -127,6 +126,14 @@ def lint(task: Task, patch: str) -> tuple[str, ...]:
         return ()
     before = task.tree.some(patches.touched(patch))
     return _language(task).lint(before, patches.patched(before, patch).files)
+
+
+def _linting(task: Task, patch: str) -> Future[tuple[str, ...]]:
+    """Under way; its thread ends with it, however long the tests wait for their turn."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="retrial-lint")
+    found = pool.submit(lint, task, patch)
+    pool.shutdown(wait=False)
+    return found
 
 
 def _language(task: Task) -> Language:

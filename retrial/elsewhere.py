@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from retrial import config, orphans
+from retrial import config, orphans, paths
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
@@ -19,7 +20,7 @@ from retrial.secrets import KNOWN
 from retrial.types import Environment
 
 VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
-"""Those of ours that mean the same on every machine."""
+"""Those of ours that mean the same on every machine, where they are set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +35,16 @@ class Elsewhere:
     sandbox: str
     """Which one was chosen."""
     environments: frozenset[Environment]
-    """What is needed, and was found here."""
+    """What is needed, and was found here; of images that hold a task's tree, one stands for all."""
+    folder: str
+    """What paths in the options are relative to."""
     variables: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
 
     def arrive(self) -> None:
         """To be called first, by a process that does nothing else."""
+        with suppress(OSError):
+            os.chdir(self.folder)
         os.environ.update(self.variables)
         KNOWN.learn(*self.secrets, shortest=1)
         sys.stderr = KNOWN.masking(sys.stderr)
@@ -77,13 +82,18 @@ def elsewhere(
     """The same as here."""
     given = options.agent_env if isinstance(options, HarnessOptions) else ()
     names = {*VARIABLES, *given, *(name for model in models for name in _variables(model))}
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    wanted = set(environments)
+    images = sorted((each for each in wanted if each.tree), key=lambda each: each.name)
     return Elsewhere(
         options=options,
         source=benchmark.provenance["source"],
         digest=benchmark.provenance["digest"],
         sandbox=sandbox,
-        environments=frozenset(environments),
-        variables={name: os.environ[name] for name in names if name in os.environ},
+        environments=frozenset(wanted.difference(images[1:])),
+        folder=os.getcwd(),
+        # There too, what lies at home is not for agents' eyes.
+        variables={"RETRIAL_HOME": str(paths.home()), **found},
         secrets=KNOWN.values,
     )
 

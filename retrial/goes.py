@@ -73,15 +73,30 @@ def by_attempt(lines: Iterable[Line]) -> list[list[Line]]:
     for line in lines:
         number = line.get("attempt")
         key = (line.get("go"), number)
-        if line["event"] in (STARTED, *_AGAIN):
-            before = latest(found, number) if line["event"] in _AGAIN else []
-            own[key] = _begun(line, before)
+        first = line if line["event"] in (STARTED, *_AGAIN) else None if key in own else _lost_beginning(line)
+        if first is not None:
+            own[key] = _begun(first, latest(found, number) if first["event"] in _AGAIN else [])
             found.append(own[key])
+        if first is line:
+            continue
+        if key in own:
+            _add(own[key], line)
         elif number is None and found:
             _add(found[-1], line)
-        elif key in own:
-            _add(own[key], line)
+    for attempt in found:
+        # What was damaged and made again stands at the end of the journal.
+        attempt.sort(key=lambda line: line.get("call", 0))
     return found
+
+
+def _lost_beginning(line: Line) -> Line | None:
+    """Of an attempt whose first line was damaged: the others are worth as much as ever."""
+    told = line.get("request") or line.get("result")
+    if told is None or "attempt" not in line:
+        return None
+    sampling = {"seed": told["seed"], "temperature": told["temperature"]}
+    model = line.get("model") or told["model"]
+    return {"event": RESUMED, "attempt": line["attempt"], "model": model, "sampling": sampling}
 
 
 def latest(attempts: Iterable[list[Line]], number: object) -> list[Line]:

@@ -86,9 +86,7 @@ def run_report(
         "submitted_ids": sorted(submitted),
         "incomplete_ids": sorted(set(everything) - set(submitted)),
         **{f"{name}_ids": sorted(found) for name, found in ids.items()},
-        "failure_reasons": {
-            key: standing.failure for key, standing in sorted(failures.items()) if standing.failure
-        },
+        "failure_reasons": {key: standing.failure for key, standing in sorted(failures.items()) if standing.failure},
         "schema_version": SCHEMA,
     }
 

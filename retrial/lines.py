@@ -32,6 +32,9 @@ _VERDICT = {
 }  # fmt: skip
 _RESULT = {
     "error": str,
+    "model": str,
+    "seed": int,
+    "temperature": _NUMBER,
     "round": int,
     "edit_format": str,
     "model_patch": str,
@@ -44,6 +47,7 @@ _RESULT = {
 _SHAPES: Mapping[str, Shape] = {
     **dict.fromkeys((STARTED, RESUMED, KEPT), _BEGINNING),
     "request": {
+        "model": str,
         "reserved?": _COST,
         "request": {
             "messages": _MESSAGES,
@@ -60,7 +64,7 @@ _SHAPES: Mapping[str, Shape] = {
     "over": {"kind": str, "reason": str},
     "check": {"key": str, "verdict?": _VERDICT},
     "agent_chat": {"messages": _MESSAGES},
-    ENDED: {"attempt": int, "result": _RESULT},
+    ENDED: {"attempt": int, "result": _RESULT, "model?": str},
     "not_measured": {"reason": str},
 }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import io
 import json
 from collections.abc import Mapping
 from enum import Enum
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,7 @@ from retrial.secrets import KNOWN
 
 
 def to_json(value: object) -> bytes:
-    text = io.StringIO()
-    # Piece by piece: `json.dumps` holds all pieces at once, which take many times the room of the text.
-    for piece in _INDENTED.iterencode(value):
-        text.write(piece)
-    return (text.getvalue() + "\n").encode()
+    return (_indented(value, "\n") + "\n").encode()
 
 
 def to_line(value: object) -> bytes:
@@ -30,6 +26,31 @@ def to_line(value: object) -> bytes:
 def fields_of(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     """Of what JSON has, the fields of this dataclass: other versions of ours may have written more."""
     return {field.name: value[field.name] for field in dataclasses.fields(kind) if field.name in value}
+
+
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def _indented(value: object, line: str) -> str:
+    """As `json.dumps` has it with `indent=2`, which takes several times as long, and of large values much memory."""
+    inner = line + "  "
+    if isinstance(value, str):
+        return encode_basestring_ascii(value)
+    if isinstance(value, dict) and value:
+        entries = (f"{encode_basestring_ascii(_key(key))}: {_indented(each, inner)}" for key, each in value.items())
+        return "{" + inner + f",{inner}".join(entries) + line + "}"
+    if isinstance(value, list | tuple) and value:
+        return "[" + inner + f",{inner}".join(_indented(each, inner) for each in value) + line + "]"
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, int | float | dict | list | tuple):
+        return json.dumps(value)
+    return _indented(_plain(value), line)
+
+
+def _key(key: object) -> str:
+    """JSON has texts for keys alone."""
+    return key if isinstance(key, str) else next(iter(json.loads(json.dumps({key: None}))))
 
 
 @functools.cache
@@ -48,6 +69,3 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset | set):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} does not belong in a file")
-
-
-_INDENTED = json.JSONEncoder(indent=2, default=_plain)

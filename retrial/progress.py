@@ -49,4 +49,6 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
         if isinstance(value, KeyboardInterrupt | Stopped):
-            say(f"{self._title}: {self._done} of {self._total} tasks are finished, {self._total - self._done} are left.")
+            say(
+                f"{self._title}: {self._done} of {self._total} tasks are finished, {self._total - self._done} are left."
+            )

@@ -34,6 +34,8 @@ class Room:
     def __init__(self, folders: Iterable[Path], under_way: int) -> None:
         self._folders = tuple(dict.fromkeys((*folders, Path(tempfile.gettempdir()))))
         self._under_way = under_way
+        self._first = dict[Path, tuple[int, int]]()
+        """What these folders were when they were looked at first."""
         self._floor = FLOOR + EACH * under_way
 
     def refuse_unwritable(self) -> None:
@@ -70,9 +72,11 @@ class Room:
 
     def _lacking(self, folder: Path) -> str:
         try:
-            found = os.statvfs(folder)
+            seen, found = os.stat(folder), os.statvfs(folder)
         except OSError as error:
             return f"{folder} cannot be looked at: {error.strerror}"
+        if self._first.setdefault(folder, (seen.st_dev, seen.st_ino)) != (seen.st_dev, seen.st_ino):
+            return f"{folder} is not the folder that it was: somebody took that away"
         free = found.f_bavail * found.f_frsize
         if free < self._floor:
             return f"{free / MB:.0f} MB are free in {folder}, too few ({self._floor / MB:.0f} are needed): make room"

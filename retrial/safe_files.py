@@ -164,10 +164,7 @@ def changing() -> Iterator[None]:
 
 def remove_all(holder: Path) -> None:
     """As much as can be removed, and nothing that was mounted in there: it is unmounted, or all of it stays."""
-    for place in _mounts_below(holder):
-        with suppress(FileNotFoundError):
-            subprocess.run(["umount", "--lazy", "--", place], stderr=subprocess.DEVNULL)
-    if _mounts_below(holder):
+    if (mounted := _mounts_below(holder)) and not _unmounted(mounted, holder):
         return
     for entry in everything(holder):
         if entry.is_dir(follow_symlinks=False):
@@ -179,6 +176,13 @@ def remove_all(holder: Path) -> None:
     except RecursionError:
         # Folders in folders, a thousand deep.
         subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
+
+
+def _unmounted(places: list[bytes], holder: Path) -> bool:
+    for place in places:
+        with suppress(FileNotFoundError):
+            subprocess.run(["umount", "--lazy", "--", place], stderr=subprocess.DEVNULL)
+    return not _mounts_below(holder)
 
 
 def _mounts_below(holder: Path) -> list[bytes]:

@@ -164,7 +164,7 @@ class Run:
         """A whole one: what is torn is done again."""
         path = self.prediction_path(instance_id)
         try:
-            return self._prediction(path) if path.is_file() else None
+            return self._prediction(path)
         except UsageError:
             return None
 

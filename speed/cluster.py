@@ -111,7 +111,7 @@ class World:
         self.setting, self.told = setting, Told()
         self._random = random.Random(setting.seed)
         self._now, self._order = 0.0, itertools.count()
-        self._events: list[tuple[float, int, Process, Station | None]] = []
+        self._events: list[tuple[float, int, Process, Station | None, float]] = []
         self._driver, self._limits = Station("driver", 1), Station("provider's limits", 1)
         self._gap = 60 / min(setting.requests_a_minute, setting.tokens_a_minute / setting.tokens)
         self._model = Station("questions at once", setting.at_once)
@@ -122,9 +122,10 @@ class World:
         for _, node in itertools.product(range(self.setting.seats), self._nodes):
             self._go_on(self._seat(node))
         while self._events:
-            self._now, _, process, station = heapq.heappop(self._events)
+            self._now, _, process, station, seconds = heapq.heappop(self._events)
             if station is not None:
                 station.free += 1
+                station.busy += seconds
                 if station.waiting:
                     self._serve(station, *station.waiting.popleft())
             self._go_on(process)
@@ -141,8 +142,7 @@ class World:
     def _serve(self, station: Station | None, process: Process, seconds: float) -> None:
         if station is not None:
             station.free -= 1
-            station.busy += seconds
-        heapq.heappush(self._events, (self._now + seconds, next(self._order), process, station))
+        heapq.heappush(self._events, (self._now + seconds, next(self._order), process, station, seconds))
 
     def _seat(self, node: Node) -> Process:
         """One attempt after the other, as long as there are any."""
@@ -155,20 +155,22 @@ class World:
 
     def _attempt(self, node: Node) -> Process:
         """Again from the start where its node was lost, but for what is in the journal by then."""
-        known, lost = 0, node.lost(self._now)
-        while known < self.setting.calls:
-            for number in range(self.setting.calls):
+        setting, known = self.setting, 0
+        while True:
+            lost = node.lost(self._now)
+            for number in range(setting.calls):
                 if number >= known:
                     yield from self._question()
+                    # Else nobody was there to hear it.
+                    known += node.lost(self._now) == lost
+                if node.lost(self._now) == lost and (number + 1) % (setting.calls // setting.checks) == 0:
+                    yield node.sandboxes, self._tests()
                 if node.lost(self._now) != lost:
                     break
-                known = max(known, number + 1)
-                if (number + 1) % max(1, self.setting.calls // self.setting.checks) == 0:
-                    yield node.sandboxes, self._tests()
-            if node.lost(self._now) != lost:
-                self.told.begun_again += 1
-                known, lost = min(known, self.setting.calls - 1), node.lost(self._now)
-                yield None, self.setting.back
+            else:
+                return
+            self.told.begun_again += 1
+            yield None, setting.back
 
     def _question(self) -> Process:
         setting = self.setting
@@ -209,8 +211,8 @@ def tell(setting: Setting) -> None:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in sorted(told.shares.items(), key=lambda each: -each[1]))
     print(
         f"{setting.nodes:,} nodes: {told.seconds / HOUR:.2f} h, 99 % of it after {told.nearly / HOUR:.2f} h "
-        f"({0.99 * setting.attempts / told.nearly:.1f} tasks a second); {told.begun_again} begun again for a lost node; "
-        f"busy: {shares}",
+        f"({0.99 * setting.attempts / told.nearly:.1f} tasks a second); "
+        f"{told.begun_again} begun again for a lost node; busy: {shares}",
         flush=True,
     )
 

@@ -36,9 +36,11 @@ from retrial.submissions import Submission
 from retrial.table import money
 from retrial.turns import Turns
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
+from tests.clusters import two_nodes
 
 CALLS = 3
 """Questions in one attempt."""
+COST = 0.01
 SAID = "A line of a chat, of a file or of a log, as long as such lines are.\n"
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1,40 @@\n-pass\n" + "+    total += 1  # and so on\n" * 40
 VERDICT = Verdict(
@@ -59,31 +61,44 @@ class Instant:
     name = "instant"
 
     def complete(self, request: Request) -> Reply:
-        usage = Usage(calls=1, prompt_tokens=2000, completion_tokens=400, cost=0.01, seconds=2.0)
+        usage = Usage(calls=1, prompt_tokens=2000, completion_tokens=400, cost=COST, seconds=2.0)
         return Reply(text=SAID * 25, usage=usage, model="instant-1")
+
+
+def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
+    """As a worker makes them: that is no work of the driver's, so it is done once."""
+    stop = Stop()
+    desk = TaskDesk("once", Desk(run, Budget(None), Turns(1, stop), stop))
+    chat = MeteredChat(Instant(), SAMPLING, desk, Price(prompt=1, completion=1), "once", 1)
+    desk.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
+    said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
+    for _ in range(CALLS):
+        reply = chat.ask(said)
+        said = (*said, Message(role="assistant", content=reply.text), Message(role="user", content=SAID * 15))
+    desk.append("check", key="once", verdict=VERDICT)
+    desk.append("attempt_ended", attempt=1, result=attempt_record(_attempt(chat.usage)))
+    return tuple(run.journal("once").content().splitlines(keepends=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """What one attempt has written down, and nothing else of it."""
+    """Has everything written down that an attempt has written down."""
 
     desk: Desk
+    lines: tuple[bytes, ...]
 
     def __call__(self, task: Task) -> Prediction:
-        desk = TaskDesk(task.instance_id, self.desk)
-        chat = MeteredChat(Instant(), SAMPLING, desk, Price(prompt=1, completion=1), task.instance_id, 1)
-        desk.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
-        said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
-        for _ in range(CALLS):
-            reply = chat.ask(said)
-            said = (*said, Message(role="assistant", content=reply.text), Message(role="user", content=SAID * 15))
-        desk.append("check", key=task.instance_id, verdict=VERDICT)
-        attempt = _attempt(chat.usage)
-        desk.append("attempt_ended", attempt=1, result=attempt_record(attempt))
-        self.desk.close(task.instance_id)
-        return Prediction(
-            instance_id=task.instance_id, model_name_or_path="edit--instant", attempts=(attempt,), tries=1
-        )
+        name, (started, *rest) = task.instance_id, self.lines
+        self.desk.open(name)
+        for number in range(CALLS):
+            asked, answered = rest[2 * number : 2 * number + 2]
+            leave = self.desk.begin(name, asked if number else started + asked, COST)
+            self.desk.end(leave, name, answered, COST)
+        for line in rest[2 * CALLS :]:
+            self.desk.write(name, line)
+        self.desk.close(name)
+        attempt = _attempt(Usage(calls=CALLS, cost=CALLS * COST))
+        return Prediction(instance_id=name, model_name_or_path="edit--instant", attempts=(attempt,), tries=1)
 
 
 def _attempt(usage: Usage) -> Attempt:
@@ -124,9 +139,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--tasks", type=int, default=3000)
     parser.add_argument("--workers", type=int, default=16)
-    parser.add_argument("--executor", default="local")
+    parser.add_argument("--executor", default="local", help="for ray, a cluster of two nodes on this machine")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with contextlib.ExitStack() as open_until_end:
+        options.address = open_until_end.enter_context(two_nodes()).address if options.executor == "ray" else ""
+        name = open_until_end.enter_context(tempfile.TemporaryDirectory())
         os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
         run = Run(Path(name, "home"), "driven")
         tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
@@ -148,7 +165,7 @@ def _task(instance_id: str) -> Task:
 
 
 def _executor(options: argparse.Namespace, stop: Stop) -> Executor:
-    context = Context(options=HarnessOptions(), workers=options.workers, stop=stop)
+    context = Context(options=HarnessOptions(ray_address=options.address), workers=options.workers, stop=stop)
     executor: Executor = registry.module("executors", options.executor).make(context)
     return executor
 
@@ -157,7 +174,8 @@ def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     stop, budget = Stop(), Budget(None)
     executor = _executor(options, stop)
     came = Came(done={}, answered={}, unmeasured={})
-    work = Writing(desk=executor.share(Desk(run, budget, Turns(options.workers, stop), stop)))
+    desk = executor.share(Desk(run, budget, Turns(options.workers, stop), stop))
+    work = Writing(desk=desk, lines=lines_of_an_attempt(Run(run.folder, "lines")))
     with Progress("harness", len(tasks)) as progress, Abreast() as keepers:
         for task, result in executor.run(work, tasks):
             keepers.do(partial(keep_prediction, run, task, result, came))

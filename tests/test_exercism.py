@@ -176,3 +176,19 @@ def test_of_a_manifest_only_the_dependencies_count(tmp_path: Path) -> None:
     kept = patched(base, found.patch).files["Cargo.toml"]
     assert b"anyhow" in kept
     assert b"autotests" not in kept
+
+
+def test_a_reference_patch_is_made_once_and_anew_when_the_task_changes_or_what_was_kept_is_damaged(
+    home: Path, tmp_path: Path
+) -> None:
+    bench = write_exercise(tmp_path / "bench")
+    example = bench / "python/exercises/practice/sum-up/.meta/example.py"
+    first = open_folder(bench).answer("aider_python_sum_up").patch
+    (kept,) = (home.parent / "cache" / "patches").glob("*/*.json")
+    written = kept.stat().st_ino
+    assert open_folder(bench).answer("aider_python_sum_up").patch == first
+    assert kept.stat().st_ino == written
+    kept.write_bytes(b"{")
+    assert open_folder(bench).answer("aider_python_sum_up").patch == first
+    example.write_text("def add(a, b):\n    return b + a\n")
+    assert "+    return b + a" in open_folder(bench).answer("aider_python_sum_up").patch

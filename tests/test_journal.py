@@ -33,19 +33,19 @@ EVERYTHING = b"".join(
     journal.line(event, go="g", attempt=1, **fields)
     for event, fields in (
         ("attempt_started", {"model": "m", "sampling": SAMPLING}),
-        ("request", {"call": 1, "reserved": 0.5, "request": ASKED}),
+        ("request", {"model": "m", "call": 1, "reserved": 0.5, "request": ASKED}),
         ("lost", {"call": 1, "cost": 0.5}),
         ("reply", {"call": 1, "reply": SAID}),
         ("check", {"call": 1, "key": "k", "verdict": VERDICT}),
         ("spent", {"call": 1, "usage": Usage(cost=0.2)}),
         ("agent_chat", {"call": 1, "messages": (Message(role="user", content="x"),)}),
-        ("request", {"call": 2, "reserved": 0.5, "request": ASKED}),
+        ("request", {"model": "m", "call": 2, "reserved": 0.5, "request": ASKED}),
         ("failed", {"call": 2, "reason": "it is down"}),
         ("over", {"call": 3, "kind": "OutOfTime", "reason": "the time is over"}),
         ("attempt_ended", {"result": attempt_record(BLANK)}),
         ("not_measured", {"reason": "it is down"}),
         ("attempt_resumed", {"model": "m", "sampling": SAMPLING}),
-        ("request", {"call": 1, "reserved": 0.5, "request": ASKED}),
+        ("request", {"model": "m", "call": 1, "reserved": 0.5, "request": ASKED}),
     )
 )
 OLDER = re.sub(rb', "crc": "\w+"|, "go": "g"|, "call": \d', b"", EVERYTHING)

@@ -200,6 +200,25 @@ def test_cut_after_any_line_exactly_what_was_not_answered_is_asked(undisturbed: 
         assert committed(journal.read(written(home))) == pytest.approx(len(ALL) * COST + sum(lost))
 
 
+def test_where_a_line_is_damaged_only_its_attempt_is_asked_again_from_there_on(
+    undisturbed: Whole, tmp_path: Path
+) -> None:
+    lines = undisturbed.content.splitlines(keepends=True)
+    places = [json.loads(line) for line in lines]
+    calls = [(each["attempt"], each["call"]) for each in places if each["event"] == "request"]
+    for number, each in enumerate(places):
+        home, provider = tmp_path / str(number), Provider()
+        damaged = [*lines[:number], lines[number].replace(b"a", b"b", 1), *lines[number + 1 :]]
+        # An attempt's end would tell all that is lost before it.
+        begun(home, b"".join(line for line in damaged if b'"event": "attempt_ended"' not in line))
+        prediction = undisturbed.world.go(home, provider.model)
+        is_lost = each["event"] in ("request", "reply")
+        from_there = [call for call in calls if is_lost and call[0] == each["attempt"] and call[1] >= each["call"]]
+        assert provider.asked == [ALL[calls.index(call)] for call in from_there]
+        assert record(prediction) == undisturbed.record
+        assert page(home) == undisturbed.page
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_over_and_over_at_any_byte_it_comes_to_the_same_end(
     undisturbed: Whole, tmp_path: Path, seed: int

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from retrial import past
 from retrial.attempts import Usage
+from retrial.plain import to_json
 from retrial.rows import brief
 from retrial.score import Scored
-from retrial.plain import to_json
 from retrial.summary import Report, results
 from retrial.table import render
 from retrial.types import Outcome, Verdict
@@ -210,3 +211,21 @@ def test_of_an_official_log_the_end_is_shown_and_of_others_the_beginning() -> No
 @pytest.mark.parametrize("kind", [None, "original"])
 def test_how_visible_tests_were_chosen_stands_on_top(kind: str | None) -> None:
     assert content(report(*ROWS, visible_tests=kind))["visible_tests"] == kind
+
+
+def test_a_brief_record_is_all_that_results_are_made_from() -> None:
+    """What is dropped of thousands of records is nothing that is counted."""
+    whole = tuple(
+        record(
+            name,
+            attempt(1, cost=0.25, served=["a"], faults={"no_name": 2}, notes=["x" * 1000]),
+            attempt(2, cost=0.5, tests_outcomes=[False, True], visible={"tests": {"t": "passed"}}, plausible=True),
+            chosen=2,
+        )
+        for name in ("one", "two")
+    )
+    rows = (row("one", Outcome.RESOLVED), row("two", Outcome.TESTS_FAILED))
+    briefs = tuple(dict(past.brief(each)) for each in whole)
+    assert content(report(*rows, records=briefs)) == content(report(*rows, records=whole))
+    assert "notes" not in past.brief(whole[0])["all_results"][0]
+    assert [past.rank(past.brief(each)) for each in whole] == [past.rank(each) for each in whole]

@@ -50,7 +50,7 @@ class Dispatch:
         """Jobs that were begun and have no result."""
         self._exhausted = self._closed = self._halted = False
         self._said = set[str]()
-        self._news = SimpleQueue[Callable[[], None]]()
+        self._news = SimpleQueue[Callable[[], object]]()
         self._done = SimpleQueue[tuple[Any, Any] | None]()
         self._fleet = Fleet(maker, most_slots, later=self._news.put, hear=self._hear, lose=self._settle)
         self._calls = ThreadPoolExecutor(CALLS, "retrial-service")
@@ -83,8 +83,7 @@ class Dispatch:
                 self._fleet.look_around()
                 self._hand_out()
                 self._halt()
-                for member in self._fleet.members:
-                    member.flush()
+                self._fleet.flush()
                 self._heed_news()
         finally:
             self._fleet.dismiss()

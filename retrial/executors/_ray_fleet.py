@@ -34,7 +34,7 @@ class Fleet:
         maker: bytes,
         most_slots: int,
         *,
-        later: Callable[[Callable[[], None]], None],
+        later: Callable[[Callable[[], object]], None],
         hear: Callable[[Member, Any], None],
         lose: Callable[[Member], None],
     ) -> None:
@@ -71,6 +71,11 @@ class Fleet:
         for member in self._members.values():
             self._complain(member, now)
 
+    def flush(self) -> None:
+        """Send what is meant for them."""
+        for member in self._members.values():
+            member.flush(self._then(self._alive, member))
+
     def trust(self, member: Member) -> None:
         """It has finished a job."""
         self._losses.pop(member.machine.id, None)
@@ -104,7 +109,7 @@ class Fleet:
             for event in map(pickle.loads, future.result()):
                 self._hear(member, event)
 
-    def _then(self, do: Callable[[Member, Future[Any]], None], member: Member) -> Callable[[Future[Any]], None]:
+    def _then(self, do: Callable[[Member, Future[Any]], object], member: Member) -> Callable[[Future[Any]], None]:
         return lambda future: self._later(partial(do, member, future))
 
     def _alive(self, member: Member, future: Future[Any]) -> bool:

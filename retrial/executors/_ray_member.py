@@ -85,10 +85,10 @@ class Member:
     def send(self, each: Job | Answer | Halt) -> None:
         self._parcel.append(each)
 
-    def flush(self) -> None:
+    def flush(self, heard: News) -> None:
         if self._parcel:
             parcel, self._parcel = pickle.dumps(self._parcel), []
-            self._actor.give.remote(parcel)
+            self._actor.give.remote(parcel).future().add_done_callback(heard)
 
     def dismiss(self) -> None:
         """Let it end by itself: it has nothing more to do."""

@@ -106,7 +106,11 @@ class Till:
 def test_what_is_shared_is_one_thing_for_all_jobs_and_its_errors_are_its_own(executor: Executor) -> None:
     till = Till()
     shared = executor.share(till)
-    results = dict(executor.run(shared.add, range(-1, 20)))
+
+    def work(number: int) -> int:
+        return shared.add(number)
+
+    results = dict(executor.run(work, range(-1, 20)))
     assert isinstance(results[-1], BudgetSpent)
     assert str(results.pop(-1)) == "-1 is not enough"
     assert till.sum == sum(range(20)) == max(number for number in results.values() if isinstance(number, int))

@@ -119,8 +119,8 @@ def test_a_disk_that_fills_up_ends_the_run_and_nothing_paid_for_is_lost(disk: Di
         assert f"MB are free in {disk.folder}" in stopped.stderr and "the same command goes on" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert len(server.requests) == 1
-        [found] = predictions(disk.seen / "predictions" / "it").values()
-        assert found["plausible"]
+        [journal] = (disk.seen / "predictions" / "it" / "journal").glob("*.jsonl")
+        assert "return a + b" in journal.read_text()
         # Still full: nothing is asked.
         assert disk.run("harness.py", *arguments).returncode == 1
         assert len(server.requests) == 1
@@ -162,6 +162,28 @@ def test_a_home_that_becomes_read_only_ends_the_run_with_a_sentence(disk: Disk, 
         # What could not be written down is asked again.
         assert len(server.requests) == 5
     assert len(predictions(disk.seen / "predictions" / "it")) == 4
+
+
+def test_a_run_whose_folder_vanishes_ends_and_keeps_what_came_of_its_last_question(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    folder = home / "predictions" / "it"
+
+    def take_away(asked: Asked) -> Answer:
+        folder.rename(tmp_path / "elsewhere")
+        return right(asked)
+
+    with ChatServer([take_away]) as server:
+        arguments = asking(server, tasks(tmp_path, 3), "--jobs", 1)
+        done = run("harness.py", *arguments, OPENAI_API_KEY="sk-test-12345678")
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert f"{folder} is not the folder that it was" in done.stderr
+        assert f"{folder}/run.json is missing" in done.stderr
+        [journal] = (folder / "journal").glob("*.jsonl")
+        assert "return a + b" in journal.read_text()
+        again = run("harness.py", *arguments, OPENAI_API_KEY="sk-test-12345678")
+        assert again.returncode == 2 and "holds journals, but no run.json" in again.stderr
+        assert len(server.requests) == 1
 
 
 def solved(run: Run, tmp_path: Path, number: int) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,7 @@ def test_the_budget_is_the_whole_grids(run: Run, home: Path, folder: Path, serve
 
 def test_a_run_that_was_never_started_is_said(run: Run, home: Path, folder: Path, server: ChatServer) -> None:
     assert grid(run, folder, server, *TWO, "--run", "g").returncode == 0
-    (home / "predictions/g--gpt-test--diff/run.json").unlink()
+    shutil.rmtree(home / "predictions/g--gpt-test--diff")
     report(run, "g", code=1)
     assert read(home, "g")["not_started"] == ["g--gpt-test--diff"]
     assert [row["edit_format"] for row in read(home, "g")["runs"]] == ["whole"]

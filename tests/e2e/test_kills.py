@@ -33,16 +33,18 @@ pytestmark = pytest.mark.real
 
 TASKS, KILLS, JOBS = 40, 20, 4
 SEED = int(os.environ.get("RETRIAL_SEED") or 7)
-MEASURED = ("seconds", "model_seconds", "duration")
-"""What a clock said, and may differ."""
+OWN = ("seconds", "model_seconds", "duration", "seconds_per_case", "run", "dirname", "command")
+"""What a clock said, and what the run is called."""
 LONGEST = 0.6
 """Seconds from the drawn moment of progress to the kill, at most: so that it hits anything between two of them."""
 
 
 def unmeasured(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: unmeasured(each) for name, each in value.items() if name not in MEASURED}
-    return [unmeasured(each) for each in value] if isinstance(value, list) else value
+        return {name: unmeasured(each) for name, each in value.items() if name not in OWN}
+    if isinstance(value, list):
+        return [unmeasured(each) for each in value]
+    return untimed(value) if isinstance(value, str) else value
 
 
 class Counting:
@@ -143,8 +145,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     ready("bwrap")
     folder = tmp_path_factory.mktemp("kills")
     for number in range(TASKS):
-        # The reference is not what the model writes: else its run would be the prediction's too.
-        write_exercise(folder / "bench", f"sum-{number}", example=RIGHT.replace("a + b", "b + a"))
+        # Where the reference is what the model writes, its run is the prediction's too.
+        example = RIGHT if number % 2 else RIGHT.replace("a + b", "b + a")
+        write_exercise(folder / "bench", f"sum-{number}", example=example)
     return Place(folder, own_cache(folder / "cache"))
 
 
@@ -184,6 +187,7 @@ class Killed:
     sent: Sequence[Question]
     owners: Sequence[str]
     """The names of the processes that were killed."""
+    command: Sequence[str]
 
 
 def answered(run: Run) -> set[Question]:
@@ -192,18 +196,19 @@ def answered(run: Run) -> set[Question]:
 
 @pytest.fixture(scope="module")
 def killed(place: Place, undisturbed: list[Question]) -> Killed:
-    run, whole, found = Run(place.folder, "killed"), len(undisturbed), []
+    run, whole, found, names = Run(place.folder, "killed"), len(undisturbed), [], set[str]()
     print(f"RETRIAL_SEED={SEED}: {TASKS} tasks, {whole} questions")
     # The last question waits until all kills are done: a run cannot be over before.
     with counting(place.folder / "killed-server.log", held=whole) as server:
         for progress, delay in moments(whole - 1):
             place.kill(place.harness("killed", server), partial(asked_so_far, server, progress), delay)
             found.append((len(server.requests()), answered(run)))
+            names |= {path.name for path in (place.cache / owners.FOLDER).glob("*")}
             print(f"  killed with {len(found[-1][1])} answered, {len(finished(run))} tasks finished")
-        alive = [path.name for path in (place.cache / owners.FOLDER).iterdir()]
         server.release()
-        place.run(place.harness("killed", server))
-        return Killed(run, found, server.requests(), server.requests("sent"), alive)
+        command = place.harness("killed", server)
+        place.run(command)
+        return Killed(run, found, server.requests(), server.requests("sent"), sorted(names), command)
 
 
 def asked_so_far(server: Counting, number: int) -> bool:
@@ -246,6 +251,15 @@ def test_nothing_of_the_killed_is_left(place: Place, killed: Killed) -> None:
     assert [left_by(owner) for owner in killed.owners if left_by(owner)] == []
     assert list((place.cache / owners.FOLDER).iterdir()) == []
     assert list(killed.run.folder.rglob(".*")) == []
+
+
+def test_a_damaged_prediction_is_made_from_its_journal_with_nobody_to_ask(place: Place, killed: Killed) -> None:
+    before, path = predictions(place, "killed"), finished(killed.run)[9]
+    path.write_bytes(path.read_bytes()[:-100])
+    # The server is gone.
+    place.run(killed.command)
+    assert predictions(place, "killed") == before
+    assert path.with_name(f"{path.name}.damaged").exists()
 
 
 def test_twenty_kills_of_report_py_lose_no_verdict_and_run_none_twice(

@@ -16,7 +16,7 @@ import pytest
 from retrial.languages._python_toolchain import interpreter
 from tests.conftest import Run
 from tests.exercises import RIGHT, WRONG, reply, write_exercise
-from tests.servers import Answer, Asked, ChatServer, json_answer
+from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer
 from tests.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
@@ -105,7 +105,12 @@ def bench(tmp_path: Path) -> Path:
 
 
 def test_a_model_and_tests_that_tell_them(run: Run, home: Path, bench: Path) -> None:
-    replies = [server_error, answer(told()), answer(reply(solution(WRONG))), answer(reply(solution(RIGHT)))]
+    replies: list[Behaviour] = [
+        server_error,
+        answer(told()),
+        answer(reply(solution(WRONG))),
+        answer(reply(solution(RIGHT))),
+    ]
     with ChatServer(replies) as server:
         address = server.url.replace("://", f"://me:{urllib.parse.quote(PASSWORD, safe='')}@")
         body = json.dumps({"user": ECHO, "gateway_token": TOKEN})

@@ -19,6 +19,7 @@ from retrial.types import Limits
 from tests import engines
 from tests.conftest import PROJECT, Run, ready
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
+from tests.test_owners import lives
 
 pytestmark = pytest.mark.real
 PATIENCE = 120.0
@@ -184,6 +185,6 @@ def test_a_sandbox_that_was_not_laid_out_yet_is_ended_by_the_next_start(run: Run
         assert speechless.stdout
         child = int(speechless.stdout.readline())
         speechless.kill()
-    assert Path(f"/proc/{child}").exists()
+    assert lives(child)
     assert "1 process" in start(run)
-    assert not Path(f"/proc/{child}").exists()
+    assert not lives(child)

@@ -1,0 +1,56 @@
+"""One process at a run; who is refused is told by whom, and a killed holder holds nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrial.claims import ASKING, SCORING, claimed
+from retrial.errors import UsageError
+from retrial.store import Run
+from tests.conftest import PROJECT
+
+HOLDER = """
+import sys
+from pathlib import Path
+from retrial.claims import claimed
+from retrial.store import Run
+
+with claimed(Run(Path(sys.argv[1]), "it")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path, "it")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdout and holder.stdout.readline() == "held\n"
+        told = rf"Run 'it' is under way in another process \(pid {holder.pid} on {os.uname().nodename}, since 2.*--run"
+        with pytest.raises(UsageError, match=told), claimed(run):
+            pass
+        holder.kill()
+    with claimed(run):
+        pass
+
+
+def test_scoring_and_asking_do_not_keep_each_other_out(tmp_path: Path) -> None:
+    run = Run(tmp_path, "it")
+    with claimed(run, ASKING), claimed(run, SCORING):
+        with pytest.raises(UsageError, match="is being scored"), claimed(run, SCORING):
+            pass
+        with pytest.raises(UsageError, match="is under way"), claimed(run, ASKING):
+            pass
+
+
+def test_a_claim_is_no_prediction(tmp_path: Path) -> None:
+    run = Run(tmp_path, "it")
+    with claimed(run, ASKING), claimed(run, SCORING):
+        assert list(run.predictions()) == []

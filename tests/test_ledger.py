@@ -1,0 +1,72 @@
+"""What journals say was spent, kept beside them: the same as they say, and never older than they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retrial import ledger
+from retrial.attempts import Reply, Usage
+from retrial.budget import committed_in
+from retrial.store import Run
+
+
+def asks(run: Run, instance_id: str, cost: float, reserved: float = 1.0) -> None:
+    """One question, answered."""
+    journal = run.journal(instance_id)
+    journal.append("request", attempt=1, call=1, reserved=reserved)
+    journal.append("reply", attempt=1, call=1, reply=Reply(text="", usage=Usage(calls=1, cost=cost, seconds=2.0)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    found = Run(tmp_path, "R")
+    asks(found, "one", 0.25)
+    asks(found, "two", 0.5)
+    return found
+
+
+def kept(run: Run) -> Path:
+    return run.folder / "journal" / ledger.NAME
+
+
+def test_what_is_kept_is_what_the_journals_say(run: Run) -> None:
+    before = run.sums()
+    run.keep_sums()
+    assert run.sums() == before
+    assert run.spent() == Usage(calls=2, cost=0.75, seconds=4.0)
+    assert committed_in(run) == 0.75
+
+
+def test_a_journal_of_the_size_it_had_is_not_read_again(run: Run) -> None:
+    run.keep_sums()
+    path = run.folder / "journal" / "one.jsonl"
+    path.write_bytes(b" " * path.stat().st_size)
+    assert run.spent().cost == 0.75
+
+
+def test_a_journal_that_has_grown_is_read_again_and_a_new_one_too(run: Run) -> None:
+    run.keep_sums()
+    asks(run, "one", 0.125)
+    asks(run, "three", 1.0)
+    assert run.spent().cost == 1.875
+    run.journal("three").append("request", attempt=1, call=2, reserved=8.0)
+    assert committed_in(run) == 9.875
+
+
+def test_an_unknown_cost_stays_unknown(run: Run) -> None:
+    run.journal("one").append("spent", usage=Usage(calls=1, cost=None))
+    run.keep_sums()
+    assert run.spent().cost is None
+    assert committed_in(run) == float("inf")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"one.jsonl": 1}', b'{"one.jsonl": ["a", 1, {}]}'])
+def test_a_damaged_file_is_passed_over(run: Run, content: bytes) -> None:
+    kept(run).write_bytes(content)
+    assert run.spent().cost == 0.75
+
+
+def test_a_run_without_journals_has_spent_nothing(tmp_path: Path) -> None:
+    assert Run(tmp_path, "none").spent() == Usage()
