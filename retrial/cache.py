@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from retrial import GRADING
 from retrial.plain import to_line
 from retrial.protocols import Sandbox
-from retrial.store import write_atomically
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
+from retrial.whole_files import write_atomically
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

@@ -159,7 +159,8 @@ def _calibrate_all(
     waiting |= asked - done
     calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
     tasks_by_id = {_id(task): task for task in tasks}
-    maker = scorer_elsewhere(calibrator.scorer, options, bed.ready(tasks))
+    used = bed.executor.share(bed.sandbox)
+    maker = scorer_elsewhere(calibrator.scorer, options, bed.ready(tasks), used)
     work = Calibrating(calibrator=calibrator, tasks=tasks_by_id, done=frozenset(done), maker=maker)
     rows: list[Row] = []
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -57,8 +57,8 @@ class Elsewhere:
             raise UsageError(f"The benchmark {self.source} is another one there: bring both machines to one version.")
         return found
 
-    def bounded(self, site: Site, *, finishing: bool = False) -> Bounded:
-        """`finishing`: jobs are begun also when all else stops.
+    def bounded(self, site: Site, used: Bounded, *, finishing: bool = False) -> Bounded:
+        """`used`: the driver's, which is told what is used. `finishing`: jobs are begun also when all else stops.
 
         Raises: UsageError or SandboxError when what was found here is not there, or does not hold.
         """
@@ -69,7 +69,7 @@ class Elsewhere:
         for why in ready.broken.values():
             raise EnvironmentMissing(why)
         at_once = min(site.slots, config.sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
-        return Bounded(sandbox, at_once, stop=None if finishing else site.stop)
+        return Bounded(sandbox, at_once, stop=None if finishing else site.stop, noted=used.note)
 
 
 def elsewhere(

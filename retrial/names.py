@@ -12,7 +12,8 @@ DEEPEST = 250
 _UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
 # Most names, and nothing of what follows can be in them.
-_SIMPLE = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)
+_PART = r"(?:\.(?!git))?\w[\w.-]*"
+_SIMPLE = re.compile(f"{_PART}(?:/{_PART})*", re.ASCII | re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPES = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))

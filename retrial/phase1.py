@@ -151,6 +151,7 @@ def _run_all(
         desk=executor.share(Desk(plan.run, budget, turns, stop)),
         verdicts=executor.share(cache.Verdicts(options.cache)),
         tasks=by_id,
+        used=executor.share(sandbox),
     )
     plausible = 0
     with Progress("harness", len(todo)) as progress, Abreast() as keepers:

@@ -234,7 +234,8 @@ def _score_all(
         untouched=trial.untouched,
     )
     ready = bed.ready(by_id[each.instance_id] for each in jobs)
-    work = Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready))
+    used = bed.executor.share(bed.sandbox)
+    work = Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready, used))
     rows: list[Row] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from retrial import paths
 from retrial.protocols import Sandbox
-from retrial.store import write_atomically
 from retrial.types import Environment, Job, Limits, Prebuild, fingerprint
+from retrial.whole_files import write_atomically
 
 FOLDER = ".retrial"
 """Where jobs find it, in the folder they start in. No patch can reach it: no solution lies in such a folder."""

@@ -356,7 +356,7 @@ class Executor(Protocol):
         """Results as they finish; the only place where any exception becomes a value. Jobs whose work was stopped
         (`Stopped`) are not handed out.
 
-        Raises: KeyboardInterrupt after Ctrl-C, when what was under way has been handed out.
+        Raises: KeyboardInterrupt after Ctrl-C, Stopped for another reason, when what was under way has been handed out.
         """
         ...
 

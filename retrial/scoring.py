@@ -10,6 +10,7 @@ from retrial import cache
 from retrial.config import ReportOptions
 from retrial.elsewhere import Elsewhere, elsewhere
 from retrial.protocols import Site
+from retrial.sandboxes import Bounded
 from retrial.score import Scored, Scorer
 from retrial.submissions import Submission
 from retrial.types import Environment, Task
@@ -44,20 +45,26 @@ def by_id(scorer: Scorer) -> dict[str, Task]:
 
 
 def scorer_elsewhere(
-    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment]
+    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: Bounded
 ) -> Callable[[Site], Scorer]:
-    """What makes the same scorer on another machine; it can be pickled."""
+    """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
     there = elsewhere(options, scorer.benchmark, scorer.sandbox.name, environments)
-    return partial(_scorer, there, scorer.verdicts, scorer.timeout, scorer.fresh, scorer.untouched)
+    return partial(_scorer, there, used, scorer.verdicts, scorer.timeout, scorer.fresh, scorer.untouched)
 
 
 def _scorer(
-    there: Elsewhere, verdicts: cache.Verdicts, timeout: float | None, fresh: bool, untouched: bool, site: Site
+    there: Elsewhere,
+    used: Bounded,
+    verdicts: cache.Verdicts,
+    timeout: float | None,
+    fresh: bool,
+    untouched: bool,
+    site: Site,
 ) -> Scorer:
     there.arrive()
     return Scorer(
         benchmark=there.open(),
-        sandbox=there.bounded(site),
+        sandbox=there.bounded(site, used),
         verdicts=verdicts,
         timeout=timeout,
         fresh=fresh,

@@ -29,6 +29,8 @@ class Solving:
     verdicts: cache.Verdicts
     tasks: Mapping[str, Task]
     """By their ids."""
+    used: Bounded
+    """Is told what sandboxes use elsewhere."""
 
     def __call__(self, instance_id: str) -> Prediction:
         with runlog.about(task=instance_id):
@@ -48,7 +50,7 @@ class Solving:
             run=self.plan.run,
             recording=self.plan.recording,
         )
-        return partial(_solving, there, planned, self.desk, self.verdicts)
+        return partial(_solving, there, planned, self.desk, self.verdicts, self.used)
 
     def _solve(self, task: Task) -> Prediction:
         # Before anything is paid for.
@@ -84,15 +86,16 @@ def _brief(attempt: Attempt) -> Attempt:
 
 
 def _solving(
-    there: Elsewhere, planned: Callable[..., Plan], desk: Desk, verdicts: cache.Verdicts, site: Site
+    there: Elsewhere, planned: Callable[..., Plan], desk: Desk, verdicts: cache.Verdicts, used: Bounded, site: Site
 ) -> Solving:
     there.arrive()
     plan = planned(benchmark=there.open())
     return Solving(
         plan=plan,
         ladder=make_ladder(plan),
-        sandbox=there.bounded(site, finishing=plan.spends),
+        sandbox=there.bounded(site, used, finishing=plan.spends),
         desk=desk,
         verdicts=verdicts,
         tasks={task.instance_id: task for task in plan.benchmark.tasks()},
+        used=used,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import itertools
 import json
 import os
 import re
@@ -13,16 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, ledger, owners, room
+from retrial import damage, ledger, small_files
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
 from retrial.plain import to_json
 from retrial.secrets import KNOWN
+from retrial.whole_files import write_again, write_atomically
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
-
-_NUMBERS = itertools.count()
 
 OFFICIAL_FILES = ("patch.diff", "report.json", "test_output.txt", "eval.sh")
 """What SWE-bench's own runner leaves of one instance."""
@@ -33,46 +31,10 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.+@-]", "-", text)[:120]
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """All of it or nothing, and on disk when this returns; without what nobody may see."""
-    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=True))
-
-
-def write_again(path: Path, content: bytes) -> None:
-    """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
-    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=False))
-
-
-def _write(path: Path, content: bytes, *, sure: bool) -> None:
-    # Carries our name: who is killed in the middle leaves it.
-    owner = owners.mark(owners.Kind.FILES, path.parent)
-    temporary = path.parent / f".{path.name[:40]}.{owner}.{next(_NUMBERS)}"
-    try:
-        with os.fdopen(_created(temporary), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            if sure:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        # Gone by now, unless something failed.
-        temporary.unlink(missing_ok=True)
-
-
-def _created(path: Path) -> int:
-    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        return os.open(path, how)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, how)
-
-
 def read_json(path: Path) -> Any:
     """Raises: UsageError naming the file when it is not JSON."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(small_files.read(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:

@@ -39,16 +39,16 @@ class Setting:
     """Of one question and its answer."""
     at_once: int = 4_000
     """Questions under way (`--jobs`)."""
-    requests_a_minute: float = 20_000
+    requests_a_minute: float = 20_000.0
     tokens_a_minute: float = 200e6
     sandbox: float = 30.0
     """One run of tests."""
     stragglers: float = 0.01
     """Share of runs that take until their time limit."""
     limit: float = 1800.0
-    call_cost: float = 0.002
+    call_cost: float = 0.0015
     """Of the driver for one question, from leave to ask to its answer on disk. Measured."""
-    finish_cost: float = 0.003
+    finish_cost: float = 0.008
     """Of the driver for one finished task. Measured."""
     lost_an_hour: float = 0.01
     """Chance of a node to be lost within an hour."""

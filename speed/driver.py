@@ -138,7 +138,7 @@ def _submission(task: Task) -> Submission:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--tasks", type=int, default=3000)
-    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=200)
     parser.add_argument("--executor", default="local", help="for ray, a cluster of two nodes on this machine")
     options = parser.parse_args()
     with contextlib.ExitStack() as open_until_end:

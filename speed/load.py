@@ -5,7 +5,8 @@ tasks × 2 / in flight × seconds, eight rounds of 3 s. Its tests run once, in a
 measured alone, one after the other, with nobody else about: the sandbox runs (CPU of bubblewrap and all below it), the
 client (harness.py's own CPU for a task, git included, with an instant model and sandbox runs that are remembered) and
 the server (its CPU for the same questions). Together, over the cores, that is the least time that the cores can take;
-the ideal is the larger of this and model time.
+the ideal is the larger of this and model time. Where other programs use the cores too, what they took is told, and
+subtracted once more: wall time without them is wall time less their CPU over the cores.
 """
 
 from __future__ import annotations
@@ -73,10 +74,19 @@ def measure(options: argparse.Namespace) -> None:
         model = -(-options.tasks * QUESTIONS // options.in_flight) * options.seconds
         busy = options.tasks * sum(alone.values()) / cores
         told = ", ".join(f"{who} {1000 * seconds:.0f} ms" for who, seconds in alone.items())
-        print(f"CPU for one task, measured alone: {told}")
-        print(f"model time {model:.1f} s; all CPU over {cores} cores {busy:.1f} s; ideal {max(model, busy):.1f} s")
-        wall = under_load(bench, options)
+        print(f"CPU for one task, measured alone: {told}", flush=True)
+        print(
+            f"model time {model:.1f} s; all CPU over {cores} cores {busy:.1f} s; ideal {max(model, busy):.1f} s",
+            flush=True,
+        )
+        before = all_cpu()
+        wall, own = under_load(bench, options)
+        others = max(0.0, all_cpu() - before - own - options.tasks * (alone["sandbox"] + alone["server"]))
+        quiet_wall = wall - others / cores
         print(f"wall {wall:.1f} s: {wall / max(model, busy):.2f} × ideal (at most 1.15)")
+        print(
+            f"others took {others:.0f} s of CPU; without them {quiet_wall:.1f} s: {quiet_wall / max(model, busy):.2f} ×"
+        )
 
 
 def measure_alone(bench: Path) -> dict[str, float]:
@@ -120,8 +130,8 @@ def quiet() -> Iterator[None]:
             sys.stdout, sys.stderr = out, err
 
 
-def under_load(bench: Path, options: argparse.Namespace) -> float:
-    """Seconds, and what was seen on the way, printed."""
+def under_load(bench: Path, options: argparse.Namespace) -> tuple[float, float]:
+    """Seconds, and the harness's CPU without its sandboxes; what was seen on the way is printed."""
     with model(options.seconds) as (url, _):
         flags = ["-b", str(bench), "-m", "slow:whole", "--api-base", url, "--jobs", str(options.in_flight)]
         flags += ["--test-jobs", str(options.test_jobs), "--sandbox", "bwrap", "--run", "load"]
@@ -141,9 +151,11 @@ def under_load(bench: Path, options: argparse.Namespace) -> float:
     print(f"threads: {counted['before'][0]} before, {watch.threads} at most, {counted['after'][0]} after")
     print(f"descriptors: {counted['before'][1]} before, {watch.descriptors} at most, {counted['after'][1]} after")
     print(f"memory: harness.py {watch.own:.0f} MB, with all below it {watch.all:.0f} MB (at most 800)")
-    print(f"CPU of harness.py under load: {1000 * counted['cpu'] / options.tasks:.0f} ms for one task")
+    print(
+        f"CPU of harness.py under load, programs of its own included: {1000 * counted['cpu'] / options.tasks:.0f} ms for one task"
+    )
     print_pace(moments)
-    return wall
+    return wall, counted["cpu"]
 
 
 def finished(process: subprocess.Popen[str], started: float) -> Iterator[float]:
@@ -219,13 +231,20 @@ def harness(argv: Sequence[str]) -> None:
     before = has()
     status = phase1.main(argv)
     gc.collect()
-    print(json.dumps({"before": before, "after": has(), "cpu": cpu_of(os.getpid())}))
+    print(json.dumps({"before": before, "after": has(), "cpu": cpu()}))
     sys.exit(status)
 
 
 def has() -> tuple[int, int]:
     """Threads and descriptors."""
     return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+
+def all_cpu() -> float:
+    """Seconds that all cores have worked, for whomever."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    idle, waiting = int(fields[3]), int(fields[4])
+    return (sum(map(int, fields)) - idle - waiting) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_of(pid: int) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from retrial import orphans, owners, scratch
 from retrial.owners import Kind
-from retrial.store import write_atomically
+from retrial.whole_files import write_atomically
 from tests.conftest import PROJECT
 
 # Makes a folder, a file that is not whole yet and a process of its own, says so, and waits to be killed.

@@ -16,10 +16,11 @@ from retrial.elsewhere import elsewhere
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors._ray_member import machines
 from retrial.protocols import Context, Executor, Sandbox, Site
+from retrial.sandboxes import Bounded
 from retrial.stopping import Stop
 from retrial.types import Environment
 from tests.clusters import CPUS, TwoNodes
-from tests.conftest import Run
+from tests.conftest import PYTHON, Run
 from tests.exercises import write_exercise
 
 
@@ -146,6 +147,14 @@ def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address
 
 
 @pytest.mark.real
+def test_what_is_used_elsewhere_is_in_the_drivers_record(bwrap: Sandbox) -> None:
+    driver = Bounded(bwrap, 1)
+    there = Bounded(bwrap, 1, noted=driver.note)
+    there.digest(PYTHON)
+    assert driver.record() == there.record() != {}
+
+
+@pytest.mark.real
 def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sandbox, home: Path) -> None:
     root = write_exercise(home.parent / "bench")
     options = ReportOptions(sandbox="bwrap")
@@ -153,7 +162,7 @@ def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sa
     image = Environment(name="image", image="some/image:1", language="", tree="/testbed")
     here = elsewhere(options, benchmark, bwrap.name, {image})
     with pytest.raises(UsageError, match="bwrap cannot be used"):
-        here.bounded(Site(slots=1, stop=Stop()))
+        here.bounded(Site(slots=1, stop=Stop()), Bounded(bwrap, 1))
     write_exercise(root, "sum-up", stub="def add(a, b):\n    return 0\n")
     with pytest.raises(UsageError, match="is another one there"):
         here.open()

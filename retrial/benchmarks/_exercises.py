@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import patches, registry
+from retrial import patches, registry, small_files
 from retrial.errors import PatchError, TreeError, UsageError
 from retrial.names import check_name
 from retrial.protocols import Language
@@ -63,19 +63,21 @@ class Exercise:
 
     @property
     def instructions(self) -> str:
-        docs = (f"{self.root}/.docs/{name}" for name in DOCS)
-        return "\n\n".join(_text(doc).strip() for doc in docs if os.path.isfile(doc))
+        docs = (_document(f"{self.root}/.docs/{name}") for name in DOCS)
+        return "\n\n".join(doc for doc in docs if doc is not None)
 
 
-def _text(path: str) -> str:
-    text = _bytes(path).decode("utf-8", "replace")
-    # As a file that is opened for its text has them.
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _document(path: str) -> str | None:
+    try:
+        text = small_files.read(path).decode("utf-8", "replace")
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def folders(root: Path) -> Iterable[tuple[Path, str]]:
     if (root / PRACTICE).is_dir():
-        language = str(_json(root / "config.json").get("slug", ""))
+        language = str(_json(f"{root}/config.json").get("slug", ""))
         yield from ((folder, language) for folder in _subfolders(root / PRACTICE))
         return
     for track in _subfolders(root):
@@ -90,7 +92,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def read_exercise(root: Path, language_name: str) -> Exercise:
-    config, language = _json(root / CONFIG), _language(language_name)
+    config, language = _json(f"{root}/{CONFIG}"), _language(language_name)
     there = _files(root, language.build_folders)
     files = {kind: _names(config, kind, root, there) for kind in ("solution", "test", "editor", "example")}
     if not files["solution"] or not files["test"]:
@@ -131,8 +133,8 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
         path
         for path in plain
         if path.endswith(language.suffixes)
-        and os.path.dirname(path) in folders
         and not any(path in names for names in files.values())
+        and os.path.dirname(path) in folders
         and not patches.matches(path, language.reserved)
     ]
     return (*listed, *unlisted)
@@ -145,13 +147,13 @@ def _files(root: Path, build_folders: tuple[str, ...]) -> list[str]:
         folder = waiting.pop()
         with os.scandir(f"{root}/{folder}") as entries:
             for entry in entries:
-                built = not folder and entry.name in build_folders
-                if built or entry.name.startswith(".") or entry.name in CACHES or entry.is_symlink():
+                name = entry.name
+                if name.startswith(".") or name in CACHES or (not folder and name in build_folders):
                     continue
-                if entry.is_dir():
-                    waiting.append(f"{folder}{entry.name}/")
-                elif entry.is_file() and not entry.name.endswith(".pyc"):
-                    found.append(f"{folder}{entry.name}")
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{folder}{name}/")
+                elif entry.is_file(follow_symlinks=False) and not name.endswith(".pyc"):
+                    found.append(f"{folder}{name}")
     return sorted(found, key=lambda path: path.split("/"))
 
 
@@ -159,6 +161,8 @@ def _names(config: Mapping[str, Any], kind: str, root: Path, there: Sequence[str
     """`there` are files that are known to be there; there may be more."""
     files = config.get("files", {})
     names = files.get(kind, []) if isinstance(files, dict) else None
+    if names == []:
+        return ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{root / CONFIG} must name its {kind} files as a list.")
     for name in names:
@@ -188,20 +192,14 @@ def digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
     try:
-        return {path: _bytes(f"{root}/{path}") for path in paths}
+        return {path: small_files.read(f"{root}/{path}") for path in paths}
     except OSError as error:
         raise TreeError(f"A file of the benchmark cannot be read: {error}.") from error
 
 
-def _bytes(path: str) -> bytes:
-    # Thousands of small files are read at every start: a buffer for each would cost more than the reading.
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
-
-
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(path: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(_bytes(str(path)).decode("utf-8"))
+        value = json.loads(small_files.read(path).decode("utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is missing: is this folder in Exercism layout?") from None
     except (OSError, ValueError, RecursionError) as error:

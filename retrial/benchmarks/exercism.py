@@ -20,8 +20,9 @@ from retrial.errors import UsageError
 from retrial.paths import PROJECT
 from retrial.plain import to_line
 from retrial.protocols import Context, Suite
-from retrial.store import SAFE, write_again
+from retrial.store import SAFE
 from retrial.types import Answer, Check, Task, fingerprint
+from retrial.whole_files import write_again
 
 DEMO = PROJECT / "tasks" / "demo"
 BUNDLED = {"demo-python": ("python",), "demo": ()}

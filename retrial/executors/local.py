@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from retrial.errors import RetrialError, Stopped
+from retrial.errors import Stopped
 from retrial.protocols import Context
 from retrial.stopping import Stop, interruptible
 
@@ -19,7 +18,6 @@ S = TypeVar("S")
 
 AHEAD = 2
 """So many jobs for each worker have been taken and not been handed out: nobody waits for who takes the results."""
-_LOG = logging.getLogger(__name__)
 
 
 class Local:
@@ -98,6 +96,4 @@ def guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:
         stop.check()
         return work(job)
     except Exception as error:
-        if not isinstance(error, RetrialError):
-            _LOG.exception("a job broke: %s", error)
         return error

@@ -115,11 +115,11 @@ class Asking:
         too_long = trouble.seconds > LONGEST_WAIT
         # How often the rate may be limited is for whoever knows how it goes for the others.
         often = tries >= TRIES and trouble.load is not Load.RATE
-        again = failure.rule.retry and left > 0 and not too_long and not often
+        again = failure.rule.retry and left > 0 and not too_long and not often and not self.closed.is_set()
         fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
         what = "asked again after" if again else "given up after"
         _LOG.warning("%s: %s", what, shown(failure, self._endpoint), extra=fields)
-        if again and not self.closed.is_set() and request.next_try(trouble):
+        if again and request.next_try(trouble):
             return
         asked = failure.retry_after if failure.rule.retry and too_long else None
         raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

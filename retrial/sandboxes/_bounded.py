@@ -39,8 +39,10 @@ class Bounded:
         cache: Path | None = None,
         stop: Stop | None = None,
         pause: float = PAUSE,
+        noted: Callable[[Environment, str], object] = lambda environment, digest: None,
     ) -> None:
-        """`stop`: what is asked to stop before a job is begun; None: jobs run all the same."""
+        """`stop`: what is asked to stop before a job is begun; None: jobs run all the same. `noted` is told what is
+        used."""
         self.name = sandbox.name
         self._sandbox = sandbox
         self._stop = stop or Stop()
@@ -48,6 +50,7 @@ class Bounded:
         self._pause, self._lost = pause, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
+        self._noted = noted
         self._say = say
         self._cache = cache or paths.cache()
         self._bringing: dict[Environment, threading.Lock] = {}
@@ -71,8 +74,14 @@ class Bounded:
             raise EnvironmentMissing(self._broken[environment])
         # Asked for every verdict; an environment does not change while a program runs.
         if environment not in self._digests:
-            self._digests[environment] = self._digest(environment)
+            self.note(environment, self._digest(environment))
         return self._digests[environment]
+
+    def note(self, environment: Environment, digest: str) -> str:
+        """What is used here, or elsewhere on our behalf; returns what was used first."""
+        if environment not in self._digests:
+            self._noted(environment, digest)
+        return self._digests.setdefault(environment, digest)
 
     def record(self) -> dict[str, object]:
         """Of all that was used so far, for run.json and results.json."""
@@ -159,8 +168,7 @@ class Bounded:
                 self._broken[environment] = str(error)
                 raise
             now = self._sandbox.digest(environment)
-            before = self._digests.setdefault(environment, now)
-            if before != now:
+            if self.note(environment, now) != now:
                 # Verdicts are already being kept under the old name.
                 raise SandboxError(f"The image {environment.image} is another one than before: run this once more.")
         self._probe(environment)

@@ -10,8 +10,8 @@ from pathlib import Path
 from retrial import registry, scratch
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Language, Sandbox
-from retrial.store import write_atomically
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
+from retrial.whole_files import write_atomically
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
 FORKS = LIMITS.processes + 50

@@ -22,10 +22,11 @@ from docker.utils import parse_repository_tag
 
 from retrial import paths
 from retrial.errors import EnvironmentMissing, UsageError
-from retrial.sandboxes import _images, _pulls
 from retrial.plain import to_json
-from retrial.store import read_json, write_atomically
+from retrial.sandboxes import _images, _pulls
+from retrial.store import read_json
 from retrial.types import Environment
+from retrial.whole_files import write_atomically
 
 LEDGER = "images.json"
 LOCKS = "images"

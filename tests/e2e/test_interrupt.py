@@ -48,7 +48,8 @@ class Program:
         raise AssertionError(f"never said {pattern}: {self.said}")
 
     def send(self, number: signal.Signals = signal.SIGINT) -> None:
-        self.process.send_signal(number)
+        # As a terminal does: to all of them.
+        os.killpg(self.process.pid, number)
 
     def end(self) -> int:
         try:

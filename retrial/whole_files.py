@@ -1,0 +1,48 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+from retrial import owners, room
+from retrial.secrets import KNOWN
+
+_NUMBERS = itertools.count()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """All of it or nothing, and on disk when this returns; without what nobody may see."""
+    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=True))
+
+
+def write_again(path: Path, content: bytes) -> None:
+    """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
+    room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=False))
+
+
+def _write(path: Path, content: bytes, *, sure: bool) -> None:
+    # Carries our name: who is killed in the middle leaves it.
+    owner = owners.mark(owners.Kind.FILES, path.parent)
+    temporary = path.parent / f".{path.name[:40]}.{owner}.{next(_NUMBERS)}"
+    try:
+        with os.fdopen(_created(temporary), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            if sure:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        # Gone by now, unless something failed.
+        temporary.unlink(missing_ok=True)
+
+
+def _created(path: Path) -> int:
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, how)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, how)
