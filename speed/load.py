@@ -151,9 +151,7 @@ def under_load(bench: Path, options: argparse.Namespace) -> tuple[float, float]:
     print(f"threads: {counted['before'][0]} before, {watch.threads} at most, {counted['after'][0]} after")
     print(f"descriptors: {counted['before'][1]} before, {watch.descriptors} at most, {counted['after'][1]} after")
     print(f"memory: harness.py {watch.own:.0f} MB, with all below it {watch.all:.0f} MB (at most 800)")
-    print(
-        f"CPU of harness.py under load, programs of its own included: {1000 * counted['cpu'] / options.tasks:.0f} ms for one task"
-    )
+    print(f"CPU of harness.py and its git for one task, under load: {1000 * counted['cpu'] / options.tasks:.0f} ms")
     print_pace(moments)
     return wall, counted["cpu"]
 

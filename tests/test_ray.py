@@ -136,8 +136,10 @@ def test_what_cannot_travel_costs_its_own_job_alone(executor: Executor) -> None:
     assert results == {0: 0, 2: 2}
 
 
+@pytest.mark.real
+@pytest.mark.usefixtures("bwrap", "cluster")
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
-def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address: str, executor: Executor) -> None:
+def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address: str) -> None:
     bench = write_exercise(tmp_path / "bench")
     for script, *rest in (("harness.py", "-a", "null"), ("report.py", "--null")):
         done = run(script, *rest, "-b", bench, "--sandbox", "bwrap", "--executor", "ray", "--ray-address", address)

@@ -124,9 +124,10 @@ class Fleet:
         else:
             self._remove(member)
             self._losses[member.machine.id] += 1
-            why = str(error).strip().splitlines()[0]
             _LOG.warning("a node is lost: %s", error, extra={"node": member.machine.name})
-            say(f"{NOTE}node {member.machine.name} is lost; what it worked at is done elsewhere ({why})")
+            if member.ready:
+                # Of a machine that is gone the cluster speaks for some more seconds.
+                say(f"{NOTE}node {member.machine.name} is lost; what it worked at is done elsewhere")
             if self._losses[member.machine.id] >= LOSSES:
                 self._left_out[member.machine.id] = f"{member.machine.name}: lost {LOSSES} times"
         return False
