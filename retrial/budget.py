@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MESSAGE_TOKENS = 32
 """What a provider writes around a message or a call: its role, its beginning, its end."""
+CENTS = 0.00005
+"""USD that are not worth a word."""
 TOOLS_TOKENS = 1024
 """What a provider tells a model about functions as such; some take several hundred tokens for it."""
 
@@ -24,9 +26,10 @@ TOOLS_TOKENS = 1024
 class Budget:
     """A run's. What is only put by mostly comes back, so that a question waits for it; what is spent does not."""
 
-    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
+    def __init__(self, limit: float | None, spent: float = 0.0, unsettled: float = 0.0) -> None:
+        """`unsettled`: so much of what was spent is of replies that did not arrive, and were perhaps not billed."""
         self._limit = limit
-        self._spent = spent
+        self._spent, self._unsettled = spent, unsettled
         self._reserved: dict[int, float] = {}
         self._unknown = math.isinf(spent)
         self._number = 0
@@ -58,6 +61,22 @@ class Budget:
             self._unknown = self._unknown or cost is None
             self._settled.notify_all()
 
+    def lose(self, number: int) -> None:
+        """The reply did not arrive: it may have been billed with all that was put by for it."""
+        with self._settled:
+            amount = self._reserved.pop(number)
+            self._spent += amount
+            self._unsettled += amount
+            self._settled.notify_all()
+
+    def shown(self) -> str:
+        """For people."""
+        with self._settled:
+            if self._unknown:
+                return "unknown"
+            unsettled = f" ({self._unsettled:.4f} of it perhaps not billed)" if self._unsettled > CENTS else ""
+            return f"{self._spent:.4f} USD{unsettled}"
+
     def add(self, cost: float | None) -> None:
         """An agent spent this on its own, with nothing put by for it."""
         with self._settled:
@@ -71,7 +90,7 @@ class Budget:
                 raise BudgetSpent(self._refusal())
 
     def _refusal(self, amount: float = 0.0) -> str:
-        return _not_enough("The budget", self._limit, self._spent, amount, "--max-cost")
+        return _not_enough("The budget", self._limit, self._spent, amount, "--max-cost", self._unsettled)
 
     def _fits(self, amount: float) -> bool:
         return self._limit is None or self._spent + sum(self._reserved.values()) + amount <= self._limit
@@ -100,11 +119,13 @@ class TaskBudget:
             )
 
 
-def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str) -> str:
+def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str, unsettled: float = 0.0) -> str:
     if math.isinf(spent):
         return f"{whose} of {limit:g} USD cannot be kept to: what was spent before is not known; leave {flag} out."
     following = f", and the next call could cost {amount:.4f}" if amount else ""
-    return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{following}; raise {flag}."
+    perhaps = f", {unsettled:.4f} of it for replies that did not arrive, perhaps unbilled" if unsettled > CENTS else ""
+
+    return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{perhaps}{following}; raise {flag}."
 
 
 def most(request: Request, price: Price | None) -> float:
@@ -137,6 +158,12 @@ def _or_any(cost: float | None) -> float:
     return math.inf if cost is None else cost
 
 
+def of_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
+    """With what all that was ever asked in these runs can have cost."""
+    known = list(runs)
+    return Budget(limit, sum(map(committed_in, known)), sum(run.unsettled() or 0.0 for run in known))
+
+
 def committed_in(run: Run) -> float:
     """What all that was ever asked in a run can have cost."""
     return sum(entry.committed for entry in run.sums().values())
@@ -158,6 +185,11 @@ def committed(lines: Iterable[Mapping[str, Any]]) -> float:
                 cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
                 put_by = pending.pop(place, math.inf)
                 total += put_by if cost is None else cost
+            case "attempt_started" if line.get("spends"):
+                # On its own: if it was killed, nobody knows what.
+                pending[place] = math.inf
+            case "attempt_ended":
+                pending.pop(place, None)
             case "spent":
                 total += _or_any(line["usage"]["cost"])
             case "lost":

@@ -193,7 +193,9 @@ class MeteredChat:
 
     def _lose(self, amount: float) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
-        self._end(self._line("lost", cost=self._known(amount)), amount, amount)
+        number, self._leave = self._leave, None
+        if number is not None:
+            self._desk.lose(number, self._line("lost", cost=self._known(amount)), amount)
         self._leave = self._desk.again(amount, self.name)
 
     def _next_try(self, trouble: Trouble) -> bool:

@@ -87,6 +87,17 @@ class Desk:
         self.write(instance_id, lines)
         self._give_back(number, cost)
 
+    def lose(self, number: int, instance_id: str, lines: bytes) -> None:
+        """The reply to a question did not arrive; it may have been billed with all that was put by for it."""
+        self.write(instance_id, lines)
+        with self._lock:
+            leave = self._leaves.pop(number, None)
+        if leave is None:
+            return
+        self._budget.lose(number)
+        if leave.turn is not None:
+            self._turns.end(leave.turn, well=False)
+
     def next_try(self, number: int, trouble: Trouble) -> bool:
         """A question failed and is to be tried again: waits as long as it has to, and for another turn.
 
@@ -170,6 +181,11 @@ class TaskDesk:
         """Of this amount that was put by, so much is spent."""
         self._desk.end(number, self._instance_id, self._with_kept(line), cost)
         self._purse.add(amount if cost is None else cost)
+
+    def lose(self, number: int, line: bytes, amount: float) -> None:
+        """As `Desk.lose`."""
+        self._desk.lose(number, self._instance_id, self._with_kept(line))
+        self._purse.add(amount)
 
     def again(self, amount: float, whom: str = "") -> int:
         """Leave to ask once more what is written down already. Raises: as `begin` does."""

@@ -12,7 +12,9 @@ from typing import Any
 from retrial import journal
 from retrial.attempts import Usage
 from retrial.budget import committed
+from retrial.errors import UsageError
 from retrial.plain import fields_of, to_line
+from retrial.progress import say
 
 NAME = "sums.json"
 """Beside the journals. It saves reading them, and nothing is lost with it."""
@@ -31,11 +33,14 @@ class Entry:
 
 def entries(folder: Path) -> dict[str, Entry]:
     """Of every journal in this folder, by file name, in order."""
-    known = _known(folder)
-    return {
-        name: known[name] if name in known and known[name].size == size else _read(folder / name)
-        for name, size in sorted(_sizes(folder).items())
-    }
+    known, sizes = _known(folder), _sizes(folder)
+    # What is missing, or has become smaller, was paid for all the same.
+    kept = {name: entry for name, entry in known.items() if entry.size >= sizes.get(name, 0)}
+    found = {name: kept.get(name) or _read(folder / name) for name in sorted({*sizes, *kept})}
+    shrunk = [name for name in kept if found[name].size > sizes.get(name, 0)]
+    if shrunk:
+        say(f"note: {folder / shrunk[0]} is missing or smaller than it was; what it cost stays counted")
+    return found
 
 
 def content(folder: Path) -> bytes:
@@ -56,11 +61,14 @@ def usage(lines: Iterable[Line]) -> Usage:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    try:
-        with os.scandir(folder) as found:
-            return {entry.name: entry.stat().st_size for entry in found if entry.name.endswith(".jsonl")}
-    except FileNotFoundError:
+    if not folder.is_dir():
         return {}
+    with os.scandir(folder) as found:
+        journals = [entry for entry in found if entry.name.endswith(".jsonl")]
+    for entry in journals:
+        if not entry.is_file():
+            raise UsageError(f"{entry.path} is no file: put the journal back that was there, or remove it.")
+    return {entry.name: entry.stat().st_size for entry in journals}
 
 
 def _known(folder: Path) -> dict[str, Entry]:
@@ -78,4 +86,7 @@ def _known(folder: Path) -> dict[str, Entry]:
 def _read(path: Path) -> Entry:
     found = path.read_bytes()
     lines = list(journal.read(found))
-    return Entry(size=len(found), committed=committed(lines), usage=usage(lines))
+    try:
+        return Entry(size=len(found), committed=committed(lines), usage=usage(lines))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} was written by another version of Retrial, or by hand: move it away.") from error

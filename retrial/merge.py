@@ -14,6 +14,7 @@ from retrial.errors import UsageError
 from retrial.past import Brief, Past
 from retrial.progress import say
 from retrial.shards import Together
+from retrial.stats import total
 from retrial.store import Run, find_run
 from retrial.types import Task
 
@@ -168,6 +169,7 @@ def _config(run: Run, sources: Sequence[Source], together: Together | None, task
         "skipped": {key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
         "not_predicted": dict(sorted(reasons.items())),
         "spent": sum(spent, Usage()),
+        "unsettled": total(each.run.unsettled() for each in found),
         "versions": {"retrial": __version__},
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 from retrial import cache, config, orphans, past, program, recorded, registry, run_config, rungs, runlog, served, table
 from retrial.abreast import Abreast
 from retrial.attempts import Prediction
-from retrial.budget import Budget, committed_in
+from retrial.budget import of_runs
 from retrial.claims import claimed
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
@@ -24,7 +24,6 @@ from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
 from retrial.stopping import Stop
-from retrial.table import money
 from retrial.turns import Turns
 from retrial.types import Task
 from retrial.words import counted
@@ -140,7 +139,7 @@ def _run_all(
 ) -> None:
     options = plan.options
     # A budget is the run's, or its grid's: what an earlier go spent is spent.
-    budget = Budget(options.max_cost, sum(map(committed_in, (plan.run, *plan.beside))))
+    budget = of_runs(options.max_cost, (plan.run, *plan.beside))
     turns = Turns(config.calls_at_once(options.jobs), stop)
     by_id = {task.instance_id: task for task in todo}
     played = executor.share(plan.recording) if plan.recording else None
@@ -160,7 +159,7 @@ def _run_all(
             if isinstance(result, Prediction):
                 served.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
-            tally = (f"{plausible} plausible", money(budget.spent), turns.slowed, sandbox.slowed)
+            tally = (f"{plausible} plausible", budget.shown(), turns.slowed, sandbox.slowed)
             progress.step(f"{instance_id}: {state(result)}", ", ".join(filter(None, tally)))
 
 

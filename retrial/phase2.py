@@ -252,9 +252,7 @@ def _official_report(trial: Trial, scored: Sequence[Row]) -> dict[str, object] |
     return leaderboard.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
 
 
-def _report(
-    trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], where: Mapping[str, object]
-) -> Report:
+def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], where: Mapping[str, object]) -> Report:
     stored = trial.run.config()
     return Report(
         run=trial.run.name,
@@ -266,6 +264,7 @@ def _report(
         skipped=skipped,
         records=trial.records,
         spent=trial.run.spent(),
+        unsettled=trial.run.unsettled(),
         started=str(stored.get("started", "")),
         command=str(stored.get("command", "")),
         visible_tests=stored["identity"].get("visible_tests"),

@@ -18,8 +18,13 @@ DONE = 0
 NOT_MEASURED = 1
 BAD_USAGE = 2
 INTERRUPTED = 130
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and what queues and containers send before they kill."""
+
+
+def signals() -> tuple[signal.Signals, ...]:
+    """That ask us to stop: Ctrl-C, what queues and containers send before they kill, and the end of a terminal, unless
+    that is to be outlived (`nohup`)."""
+    outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *(() if outlived else (signal.SIGHUP,)))
 
 
 def command() -> str:
@@ -34,7 +39,7 @@ def goes_on() -> str:
 def run(name: str, module: str) -> int:
     """The exit code of that module's `main`; never a traceback for bad input or broken machinery."""
     try:
-        for each in SIGNALS:
+        for each in signals():
             signal.signal(each, _interrupted)
         return _run(name, module)
     except KeyboardInterrupt:
@@ -51,7 +56,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _end_by_signal() -> None:
-    for each in SIGNALS:
+    for each in signals():
         signal.signal(each, signal.SIG_DFL)
 
 
@@ -59,9 +64,9 @@ def _keep_secrets() -> None:
     """Whoever writes for people, be it a library, or Python itself with a traceback."""
     KNOWN.learn_variables(os.environ)
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        # None where it is closed.
-        setattr(sys, name, stream and KNOWN.masking(stream))
+        # A closed one is None; the next file that is opened must not take its place.
+        stream = getattr(sys, name) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+        setattr(sys, name, KNOWN.masking(stream))
 
 
 def _run(name: str, module: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +17,9 @@ NOTE = "note: "
 
 def say(text: str) -> None:
     """One line for people; results go to stdout, everything on the way to stderr, and to the log."""
-    print(text, file=sys.stderr, flush=True)
+    # Whoever read it may be gone: that ends no run.
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
     _LOG.log(logging.WARNING if text.startswith(NOTE) else logging.INFO, "%s", text)
 
 

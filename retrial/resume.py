@@ -12,6 +12,7 @@ from retrial.errors import OutOfMoney, OutOfTime
 from retrial.goes import Go
 from retrial.journal import Line
 from retrial.plain import to_line
+from retrial.progress import say
 from retrial.questions import first_difference, question
 from retrial.records import attempt_of, attempt_record
 
@@ -74,8 +75,8 @@ class Resumed:
             different = first_difference(call.question, question(request))
             if not different:
                 return goes.reply(call.reply)
-            place = {"attempt": request.place.attempt, "call": request.place.call}
-            _LOG.warning("asked anew, for the question differs: %s", different, extra=place)
+            place = f"{request.place.instance_id}, attempt {request.place.attempt}, call {request.place.call}"
+            say(f"note: {place} was answered, and is asked again, for the question differs: {different}")
         over = self._go.over if self._holds and call is None else None
         self._holds = False
         if over is not None and over["kind"] == OutOfTime.__name__:

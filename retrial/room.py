@@ -32,7 +32,7 @@ class Room:
     """Where a program writes, and how much must be free there."""
 
     def __init__(self, folders: Iterable[Path], under_way: int) -> None:
-        self._folders = tuple(dict.fromkeys((*folders, Path(tempfile.gettempdir()))))
+        self._folders = tuple(dict.fromkeys((*folders, Path(os.environ.get("TMPDIR") or tempfile.gettempdir()))))
         self._under_way = under_way
         self._first = dict[Path, tuple[int, int]]()
         """What these folders were when they were looked at first."""

@@ -136,7 +136,9 @@ def _step(
     task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, desk: TaskDesk, blank: Attempt, left: Resumed
 ) -> Step:
     event = RESUMED if left.answered else STARTED
-    desk.append_with_next(event, attempt=blank.number, model=rung.name, sampling=sampling)
+    # What an agent spends on its own is not known before its end: that it was begun must be.
+    begin, spends = (desk.append, {"spends": True}) if rung.spends else (desk.append_with_next, {})
+    begin(event, attempt=blank.number, model=rung.name, sampling=sampling, **spends)
     if left.answered:
         _LOG.info("going on with an attempt", extra={"attempt": blank.number, "answered": left.answered})
     chat = MeteredChat(rung.model, sampling, desk, rung.price, task.instance_id, blank.number, left)

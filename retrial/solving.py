@@ -68,8 +68,8 @@ class Solving:
         digest = self.plan.benchmark.provenance["digest"]
         how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
         played = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else {}
-        known = {**played, **goes.verdicts(desk.lines())}
-        return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, known)
+        earlier = goes.verdicts(desk.lines())
+        return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, played, earlier)
 
     def _visible(self, task: Task, edited: Iterable[str], most: int | None) -> Check | str:
         check = self.plan.benchmark.visible(task.instance_id, edited, most)

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from types import FrameType
 
 from retrial.errors import Stopped
-from retrial.program import INTERRUPTED, SIGNALS
+from retrial.program import INTERRUPTED, signals
 from retrial.progress import say
 
 HEARD = (
@@ -51,6 +51,10 @@ class Stop:
         if reason and self.ask(reason):
             say(f"Stopping: {reason}. What is under way is finished and written.")
         return self._asked.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is asked for within this time."""
+        return self._asked.wait(seconds)
 
     def ask(self, reason: str) -> bool:
         """Whether nobody had asked before."""
@@ -94,7 +98,7 @@ def interruptible(stop: Stop) -> Iterator[None]:
 
     listener = threading.Thread(target=_listen, args=(heard, stop), name="retrial-signals", daemon=True)
     listener.start()
-    before = {number: signal.signal(number, hear) for number in SIGNALS}
+    before = {number: signal.signal(number, hear) for number in signals()}
     try:
         yield
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -235,6 +236,14 @@ class Run:
             # Made from other runs, which have the journals.
             return Usage(**stored)
         return sum((entry.usage for entry in self.sums().values()), Usage())
+
+    def unsettled(self) -> float | None:
+        """USD more that replies which did not arrive may have cost; None where that can be anything."""
+        if self.exists() and "unsettled" in (stored := self.config()):
+            known: float | None = stored["unsettled"]
+            return known
+        more = sum(entry.committed - (entry.usage.cost or 0.0) for entry in self.sums().values())
+        return round(max(0.0, more), 6) if math.isfinite(more) else None
 
     def sums(self) -> dict[str, ledger.Entry]:
         """What each journal says was spent."""

@@ -34,6 +34,8 @@ class Report:
     """Prediction records of phase 1, by id; empty for files made elsewhere."""
     spent: Usage = field(default_factory=Usage)
     """Of all calls ever made in this run, finished or not."""
+    unsettled: float | None = 0.0
+    """USD more that replies which did not arrive may have cost; None where nobody knows."""
     started: str = ""
     command: str = ""
     """How phase 1 was called."""
@@ -111,6 +113,7 @@ def results(report: Report) -> dict[str, object]:
         "by_format": comparison.by_format(found),
         "ladder": rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
         "spent": report.spent,
+        "unsettled": report.unsettled,
         "provenance": dict(report.provenance),
         "aider": aider_record.build(
             report.run,

@@ -231,7 +231,7 @@ def _headline(report: Report, content: Mapping[str, Any]) -> str:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
     lines += _tamper(content["tamper"])
     if report.records:
-        lines += _statistics(content["statistics"], report.benchmark_size)
+        lines += _statistics(content["statistics"], report.benchmark_size, report.unsettled)
     return "\n".join(lines)
 
 
@@ -264,13 +264,19 @@ def _tamper(found: Mapping[str, Any]) -> list[str]:
     return [f"tamper        {', '.join(parts)} (of these patches: {some(found['review'])})"] if parts else []
 
 
-def _statistics(found: Mapping[str, Any], size: int) -> list[str]:
+def _unsettled(more: float | None) -> str:
+    if more == 0.0:
+        return ""
+    return f", and {'nobody knows what' if more is None else f'up to {money(more)}'} for replies that did not arrive"
+
+
+def _statistics(found: Mapping[str, Any], size: int, more: float | None) -> list[str]:
     lines = [
         f"plus one      {found['plus_one_percent']:.1f} %, were one more measured and resolved",
         f"plausible     {_share(found, 'plausible')}, of which resolved {_share(found, 'resolved_plausible')}",
         f"gold files    found in {_share(found, 'gold_files_found')}, "
         f"of which resolved {found['resolved_gold_files_found']}",
-        f"cost          {money(found['spent'])}; {money(found['cost_per_instance'])} a task, "
+        f"cost          {money(found['spent'])}{_unsettled(more)}; {money(found['cost_per_instance'])} a task, "
         f"expected for all {size}: {money(found['expected_cost'])}",
     ]
     if found["unverified"]:

@@ -29,11 +29,13 @@ class VisibleCheck:
         verdicts: cache.Verdicts,
         how: str = "",
         recorded: Mapping[str, Verdict] | None = None,
+        earlier: Mapping[str, Verdict] | None = None,
     ) -> None:
-        """`recorded` is what a journal has, of an earlier go or of a run that is played again; it counts where `how` is
-        the same."""
+        """`recorded` is what the journal of a run has that is played again; it counts where `how` is the same.
+        `earlier` is what this task's own has: what was asked then went by it, whatever the limits are now."""
         self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
         self._how, self._recorded = how, recorded or {}
+        self._earlier = {_gist(key): verdict for key, verdict in (earlier or {}).items()}
         self._known: dict[str, tuple[Selection, Verdict]] = {}
         self._before: dict[str, Verdict] = {}
 
@@ -52,7 +54,8 @@ class VisibleCheck:
             return Selection(patch="", dropped=()), selection
         if not selection.patch:
             return selection, nothing_to_check(selection)
-        recorded = self._recorded.get(self._key(patch, selection))
+        key = self._key(patch, selection)
+        recorded = self._earlier.get(_gist(key)) or self._recorded.get(key)
         if recorded is not None:
             # Run again, the same tests would say the same in other words: how long they took, where they lie.
             return selection, recorded
@@ -71,8 +74,8 @@ class VisibleCheck:
         return selection, Verdict(outcome=Outcome.UNVERIFIED, reason=why, lint=errors, dropped=selection.dropped)
 
     def _key(self, patch: str, selection: Selection) -> str:
-        """What a check of this patch is known by in the journal."""
-        return fingerprint(self._how, patch, selection.patch, selection.dropped)[:16]
+        """What a check of this patch is known by in the journal: what was checked, and how."""
+        return f"{fingerprint(patch, selection.patch, selection.dropped)[:16]}-{self._how[:8]}"
 
     def _usable(self, check: Check) -> Check | str:
         """The check, asking only for what was green before: a repository's own tests need not all pass.
@@ -89,6 +92,11 @@ class VisibleCheck:
             why = before.reason or "none of them passes"
             return f"the visible tests say nothing on the untouched tree: {why}"
         return replace(check, required=replace(check.required, pass_to_pass=green))
+
+
+def _gist(key: str) -> str:
+    """What was checked, however."""
+    return key.partition("-")[0]
 
 
 def baseline(task: Task, check: Check, sandbox: Sandbox, verdicts: cache.Verdicts) -> Verdict:

@@ -11,9 +11,9 @@ from retrial import cache
 from retrial.benchmarks.exercism import Exercism
 from retrial.calibrate import Calibrator
 from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
+from retrial.plain import to_json
 from retrial.protocols import Sandbox
 from retrial.score import Scorer
-from retrial.plain import to_json
 from retrial.table import calibration
 from retrial.types import Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise

@@ -8,7 +8,8 @@ import pytest
 
 from retrial import ledger
 from retrial.attempts import Reply, Usage
-from retrial.budget import committed_in
+from retrial.budget import committed_in, of_runs
+from retrial.errors import UsageError
 from retrial.store import Run
 
 
@@ -70,3 +71,33 @@ def test_a_damaged_file_is_passed_over(run: Run, content: bytes) -> None:
 
 def test_a_run_without_journals_has_spent_nothing(tmp_path: Path) -> None:
     assert Run(tmp_path, "none").spent() == Usage()
+
+
+def test_what_a_journal_cost_that_is_gone_or_has_shrunk_stays_counted(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.keep_sums()
+    (run.folder / "journal" / "one.jsonl").write_bytes(b"")
+    (run.folder / "journal" / "two.jsonl").unlink()
+    assert committed_in(run) == 0.75
+    assert "one.jsonl is missing or smaller than it was" in capsys.readouterr().err
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_its_cost_not_forgotten(run: Run) -> None:
+    (run.folder / "journal" / "three.jsonl").symlink_to(run.folder / "nowhere")
+    with pytest.raises(UsageError, match=r"three\.jsonl is no file"):
+        committed_in(run)
+
+
+def test_a_line_that_nobody_can_read_is_a_sentence(run: Run) -> None:
+    run.journal("three").append("reply", attempt=1, call=1)
+    with pytest.raises(UsageError, match=r"three\.jsonl was written by another version"):
+        committed_in(run)
+
+
+def test_what_did_not_arrive_is_told_from_what_was_billed(run: Run) -> None:
+    run.journal("three").append("request", attempt=1, call=1, reserved=0.25)
+    assert (run.spent().cost, run.unsettled()) == (0.75, 0.25)
+    assert of_runs(None, [run]).shown() == "1.0000 USD (0.2500 of it perhaps not billed)"
+    run.journal("three").append("attempt_started", attempt=1, model="x", spends=True)
+    assert run.unsettled() is None

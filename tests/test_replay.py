@@ -13,11 +13,11 @@ from retrial import recorded
 from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
 from retrial.config import HarnessOptions, parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
+from retrial.journal import Journal
 from retrial.models.replay import RecordedModel
 from retrial.questions import first_difference, question
 from retrial.recorded import Recording
 from retrial.records import attempt_record
-from retrial.journal import Journal
 from retrial.store import Run
 from retrial.types import Outcome, Verdict
 

@@ -294,7 +294,7 @@ def test_from_a_question_that_differs_on_it_is_asked_anew(
     prediction = other.go(tmp_path, provider.model)
     assert provider.asked == ALL
     assert record(prediction) == undisturbed.record
-    assert "asked anew, for the question differs: message 2 (user), line 3" in caplog.text
+    assert "asked again, for the question differs: message 2 (user), line 3" in caplog.text
     assert page(tmp_path).count("the sum of both") == 3
     assert "the sum of two" not in page(tmp_path), "what was asked before is no part of it"
     spent = (len(ALL) + replies(left)) * COST

@@ -13,8 +13,8 @@ import pytest
 from retrial import transcript
 from retrial.attempts import Attempt, Effort, Message, Reply, Request, ToolCall, Usage
 from retrial.chat import Sampling
-from retrial.records import attempt_record
 from retrial.journal import Journal
+from retrial.records import attempt_record
 from retrial.types import Outcome, Status, Verdict
 
 HOSTILE = "# A heading\n\n```\n## in a fence\n````python\nx\n````\n~~~\n`````\n"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from retrial import machine, paths, progress
-from retrial.errors import EnvironmentMissing, SandboxError
+from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.machine import Machine
 from retrial.pace import Load, Trouble
 from retrial.protocols import Sandbox
@@ -20,14 +21,18 @@ PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
 HOPELESS = 3
 """So many jobs in a row were lost though each was tried twice: the next ones are tried once."""
+KILLED = (None, 128 + signal.SIGKILL, 128 + signal.SIGTERM)
+"""Exit statuses of jobs that somebody has killed: themselves, or whoever ends us too, or a kernel without memory."""
+HEARING = 1.0
+"""Seconds in which a signal that our children had reaches us."""
 _LOG = logging.getLogger(__name__)
 
 
 class Bounded:
     """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed.
 
-    Fewer at once while it struggles or memory is short. A job whose sandbox failed is tried once more; what has run is
-    never run again.
+    Fewer at once while it struggles or memory is short. A job whose sandbox failed is tried once more, and so is one
+    that was killed, for that need not be its own doing; nothing else that has run is run again.
     """
 
     def __init__(
@@ -137,6 +142,16 @@ class Bounded:
         return self._turns.next_try(turn, Trouble(load=Load.BROKEN, why=why, seconds=self._pause, everybody=True))
 
     def _run(self, job: Job) -> Execution:
+        execution = self._run_once(job)
+        if execution.exit_code not in KILLED or execution.timed_out or execution.oom:
+            return execution
+        if self._stop.wait(HEARING):
+            # Who ends a whole tree of processes ends tests too: what they came to says nothing of what was tested.
+            raise Stopped(self._stop.reason)
+        _LOG.warning("a job was killed, and is run once more", extra={"exit_code": execution.exit_code})
+        return self._run_once(job)
+
+    def _run_once(self, job: Job) -> Execution:
         execution = self._sandbox.run(job)
         ended = {"exit_code": execution.exit_code, "timed_out": execution.timed_out, "oom": execution.oom}
         _LOG.debug("job", extra={"in": job.environment.name, "seconds": round(execution.seconds, 3), **ended})

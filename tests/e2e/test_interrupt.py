@@ -67,7 +67,7 @@ def predictions(home: Path, run: str = "r") -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (home / "predictions" / run).glob("aider_*.json")}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_goes_on(number: signal.Signals, run: Run, home: Path, tmp_path: Path) -> None:
     for each in range(12):
         write_exercise(tmp_path / "bench", f"sum-{each}")
