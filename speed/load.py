@@ -202,9 +202,17 @@ class Watch:
         status = Path(f"/proc/{self._pid}/status").read_text()
         self.threads = max(self.threads, int(status.partition("Threads:")[2].split()[0]))
         self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{self._pid}/fd")))
-        own = memory(self._pid)
+        # Between its beginning and its program a child has its parent's memory, not as much once more.
+        not_yet = (command(self._pid), b"")
+        own, others = memory(self._pid), (pid for pid in below(self._pid) if command(pid) not in not_yet)
         self.own = max(self.own, own)
-        self.all = max(self.all, own + sum(map(memory, below(self._pid))))
+        self.all = max(self.all, own + sum(map(memory, others)))
+
+
+def command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def memory(pid: int) -> float:
