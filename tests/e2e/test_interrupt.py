@@ -34,15 +34,14 @@ class Program:
 
     def __init__(self, script: str, flags: Sequence[object], folder: Path) -> None:
         command = [sys.executable, str(PROJECT / script), *map(str, flags)]
+        # Whoever runs these tests with nohup has that signal ignored, and so would what they start.
         self.process = subprocess.Popen(
-            command,
+            ["env", "--default-signal=HUP", *command],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             cwd=folder,
             start_new_session=True,
-            # Whoever runs these tests with nohup has it ignored, and so would what they start.
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         self.said = ""
 
