@@ -15,7 +15,7 @@ from retrial.claims import claimed
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
 from retrial.identity import refuse_other_identity
-from retrial.keeping import Came, keep_prediction, state
+from retrial.keeping import Came, keep_prediction, not_measured, state
 from retrial.plan import Plan, make_ladder, make_plan
 from retrial.progress import Progress, say
 from retrial.protocols import Context, Executor, Sandbox
@@ -160,7 +160,8 @@ def _run_all(
                 served.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
             tally = (f"{plausible} plausible", budget.shown(), turns.slowed, sandbox.slowed)
-            progress.step(f"{instance_id}: {state(result)}", ", ".join(filter(None, tally)))
+            told = ", ".join(filter(None, tally))
+            progress.step(f"{instance_id}: {state(result)}", told, measured=not not_measured(result))
 
 
 def _end(plan: Plan, came: Came) -> int:

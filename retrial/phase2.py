@@ -243,7 +243,9 @@ def _score_all(
             task = by_id[submission.instance_id]
             rows.append(row := keep_verdict(trial.run, task, submission, result))
             resolved += row.verdict.resolved
-            progress.step(f"{task.instance_id}: {row.verdict.outcome}", f"{resolved} resolved{bed.slowed}")
+            outcome = row.verdict.outcome
+            tally = f"{resolved} resolved{bed.slowed}"
+            progress.step(f"{task.instance_id}: {outcome}", tally, measured=outcome.measured)
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 

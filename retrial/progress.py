@@ -27,15 +27,17 @@ class Progress:
     """Counts what has finished; every finished task is a line or a step of the bar."""
 
     def __init__(self, title: str, total: int) -> None:
-        self._title, self._total, self._done = title, total, 0
+        self._title, self._total, self._done, self._finished = title, total, 0, 0
         self._bar: Any = None
         if sys.stderr.isatty():
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, desc=title, unit="task", file=sys.stderr)
 
-    def step(self, line: str, tally: str) -> None:
+    def step(self, line: str, tally: str, *, measured: bool = True) -> None:
+        """What was not measured is left for another go."""
         self._done += 1
+        self._finished += measured
         text = f"{self._title} {self._done}/{self._total}: {line} [{tally}]"
         if self._bar is None:
             say(text)
@@ -53,5 +55,6 @@ class Progress:
             self._bar.close()
         if isinstance(value, KeyboardInterrupt | Stopped):
             say(
-                f"{self._title}: {self._done} of {self._total} tasks are finished, {self._total - self._done} are left."
+                f"{self._title}: {self._finished} of {self._total} tasks are finished, "
+                f"{self._total - self._finished} are left."
             )
