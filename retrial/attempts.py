@@ -62,9 +62,9 @@ class Request:
     """Seconds for the whole call with its retries; not part of the question."""
     place: Place = Place()
     """Not part of the question either."""
-    lost: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """To be called for every reply that did not arrive whole but may have been billed, before it is asked for again.
-    Raises: BudgetSpent, OutOfMoney."""
+    lost: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
+    """To be called for every reply that did not arrive whole but may have been billed, with whether it is to be asked
+    for again. Raises: BudgetSpent, OutOfMoney, if it is."""
     next_try: Callable[[Trouble], bool] = field(default=_rest, repr=False, compare=False)
     """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
     the call's time. False when there is no hope. Raises: Stopped."""

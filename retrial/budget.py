@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from retrial.attempts import Message, Request
@@ -102,21 +102,37 @@ class Budget:
 class TaskBudget:
     """One task's own limit; its attempts follow each other, so that nothing waits here."""
 
-    def __init__(self, limit: float | None, spent: float) -> None:
+    def __init__(self, limit: float | None, settled: float, unsettled: float = 0.0) -> None:
+        """What was spent for certain, and what may have been, for replies that did not arrive."""
         self._limit = limit
-        self._spent = spent
+        self._settled, self._unsettled = settled, unsettled
 
     def add(self, cost: float | None) -> None:
-        self._spent += _or_any(cost)
+        self._settled += _or_any(cost)
+
+    def lose(self, amount: float) -> None:
+        """As `Budget.lose`."""
+        self._unsettled += amount
 
     def check(self, amount: float | None = None) -> None:
-        """Raises: OutOfMoney when this could pass the limit; without an amount, when nothing is left."""
-        if self._limit is None:
+        """Raises: OutOfMoney when this could pass the limit, or without an amount, when nothing is left; BudgetSpent
+        when it would not have done so without replies that did not arrive, which is nobody's failure."""
+        spent = self._settled + self._unsettled
+        if self._fits(spent, amount):
             return
-        if self._spent >= self._limit if amount is None else self._spent + amount > self._limit:
-            raise OutOfMoney(
-                _not_enough("The task's budget", self._limit, self._spent, amount or 0.0, "--max-cost-per-task")
-            )
+        flag = "--max-cost-per-task"
+        why = _not_enough("The task's budget", self._limit, spent, amount or 0.0, flag, self._unsettled)
+        raise BudgetSpent(why) if self._fits(self._settled, amount) else OutOfMoney(why)
+
+    def _fits(self, spent: float, amount: float | None) -> bool:
+        if self._limit is None:
+            return True
+        return spent < self._limit if amount is None else spent + amount <= self._limit
+
+
+def purse(limit: float | None, earlier: Sequence[Mapping[str, Any]]) -> TaskBudget:
+    """A task's, with what these lines of its journal say of the money."""
+    return TaskBudget(limit, *(_sums(earlier) if limit is not None else (0.0, 0.0)))
 
 
 def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str, unsettled: float = 0.0) -> str:
@@ -172,28 +188,34 @@ def committed_in(run: Run) -> float:
 def committed(lines: Iterable[Mapping[str, Any]]) -> float:
     """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
     for it."""
-    total = 0.0
+    return sum(_sums(lines))
+
+
+def _sums(lines: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
+    """What was spent for certain, and what may have been."""
+    settled = unsettled = 0.0
     pending: dict[tuple[object, ...], float] = {}
     for line in lines:
         # Older runs do not number their calls: there each question followed the end of the one before, if it had one.
         place = tuple(line.get(name) for name in ("go", "attempt", "call"))
         match line.get("event"):
             case "request":
-                total += pending.pop(place, 0.0)
+                unsettled += pending.pop(place, 0.0)
                 pending[place] = _or_any(line.get("reserved", 0.0))
             case "reply":
                 cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
                 put_by = pending.pop(place, math.inf)
-                total += put_by if cost is None else cost
+                settled += put_by if cost is None else cost
             case "attempt_started" if line.get("spends"):
                 # On its own: if it was killed, nobody knows what.
                 pending[place] = math.inf
             case "attempt_ended":
                 pending.pop(place, None)
             case "spent":
-                total += _or_any(line["usage"]["cost"])
+                pending.pop((*place[:2], None), None)
+                settled += _or_any(line["usage"]["cost"])
             case "lost":
-                total += _or_any(line["cost"])
+                unsettled += _or_any(line["cost"])
             case "failed":
                 pending.pop(place, None)
-    return total + sum(pending.values())
+    return settled, unsettled + sum(pending.values())

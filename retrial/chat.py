@@ -191,12 +191,13 @@ class MeteredChat:
         """Of a model without a price, nobody knows the most that a question can cost."""
         return None if self._price is None else amount
 
-    def _lose(self, amount: float) -> None:
+    def _lose(self, amount: float, again: bool) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
         number, self._leave = self._leave, None
         if number is not None:
             self._desk.lose(number, self._line("lost", cost=self._known(amount)), amount)
-        self._leave = self._desk.again(amount, self.name)
+        if again:
+            self._leave = self._desk.again(amount, self.name)
 
     def _next_try(self, trouble: Trouble) -> bool:
         return self._leave is not None and self._desk.next_try(self._leave, trouble)

@@ -12,9 +12,10 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from retrial.errors import UsageError
@@ -41,8 +42,8 @@ SCORING = Claim(file="scoring.lock", taken="is being scored by another process",
 
 
 @contextmanager
-def claimed(run: Run, claim: Claim = ASKING) -> Iterator[None]:
-    """Held until the end, also of a process that is killed.
+def claimed(run: Run, claim: Claim = ASKING) -> Iterator[Callable[[], str]]:
+    """Held until the end, also of a process that is killed. Gives what tells why it is not held any more.
 
     Raises: UsageError while another process holds it.
     """
@@ -52,7 +53,7 @@ def claimed(run: Run, claim: Claim = ASKING) -> Iterator[None]:
     try:
         _lock(opened, path, run.name, claim)
         _say_who(opened)
-        yield
+        yield partial(_lost, opened, path)
     finally:
         os.close(opened)
 
@@ -66,6 +67,14 @@ def _lock(opened: int, path: Path, name: str, claim: Claim) -> None:
         if error.errno not in NO_LOCKS:
             raise
         say(f"note: {path.parent} knows no locks: nothing keeps a second process from this run")
+
+
+def _lost(opened: int, path: Path) -> str:
+    """In one sentence; empty while it is held."""
+    with suppress(OSError):
+        if os.path.samestat(os.fstat(opened), os.stat(path)):
+            return ""
+    return f"somebody took {path} away, which keeps other processes from this run"
 
 
 def _say_who(opened: int) -> None:

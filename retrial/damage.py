@@ -4,24 +4,57 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import zlib
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
 from retrial.progress import say
+from retrial.shapes import Shape, fits
 
 SHOWN = 20
 """Problems listed at most."""
 PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
+_NUMBER = (int, float)
+_ATTEMPT: Shape = {
+    **dict.fromkeys(("model", "edit_format", "error"), str),
+    **dict.fromkeys(("try", "num_malformed_responses", "prompt_tokens", "completion_tokens"), int),
+    **dict.fromkeys(("calls?", "cached_tokens?", "reasoning_tokens?", "num_error_outputs?", "num_user_asks?"), int),
+    **dict.fromkeys(("lazy_comments?", "syntax_errors?", "indentation_errors?", "test_timeouts?"), int),
+    "num_exhausted_context_windows?": int,
+    "plausible": bool,
+    "unverified?": bool,
+    "cost": (*_NUMBER, NoneType),
+    "model_seconds": _NUMBER,
+    "tests_outcomes": [bool],
+    "served?": [str],
+    "faults?": {"*": int},
+}
+_RECORD: Shape = {"model_patch": (str, NoneType), "try": int, "all_results": [_ATTEMPT]}
+_END = b"\n}\n"
+_SEAL = b',\n  "crc": "%08x"' + _END
+_SEALED = re.compile(rb',\n  "crc": "([0-9a-f]{8})"\n\}\n')
+_SEAL_BYTES = len(_SEAL % 0)
 _LOG = logging.getLogger(__name__)
 
 
 def free_name(path: Path) -> Path:
     """For what was at this path; nothing has it."""
-    names = (path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}") for number in count(1))
+    names = (_aside(path, number) for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
+
+
+def _aside(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}")
+
+
+def was_mended(path: Path) -> bool:
+    """Whether what is there was made of something that is set aside."""
+    return path.exists() and free_name(path) != _aside(path, 1)
 
 
 def set_aside(path: Path, why: str) -> str:
@@ -47,16 +80,26 @@ def _first(texts: Sequence[str]) -> list[str]:
     return [*texts[:SHOWN], *([f"… and {more} more."] if more > 0 else [])]
 
 
-def no_prediction(path: Path, record: Any) -> str:
-    """Why what this file holds cannot be the prediction of the task that it is named after; empty when it can."""
+def sealed(content: bytes) -> bytes:
+    """An indented JSON object, with a checksum of its own bytes for its last field."""
+    body = content.removesuffix(_END)
+    return body + _SEAL % zlib.crc32(body)
+
+
+def no_prediction(path: Path, content: bytes, record: Any) -> str:
+    """Why what this file holds cannot be the prediction of the task that it is named after; empty when it can.
+
+    Where no checksum vouches for it (older runs have none, and whoever changes a file by hand may remove it), what it
+    looks like must.
+    """
+    seal = _SEALED.fullmatch(content, max(0, len(content) - _SEAL_BYTES))
+    if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) != int(seal[1], 16):
+        return f"{path} is not as it was written: its checksum says so."
     if not isinstance(record, dict) or record.get("instance_id") != path.stem:
         return f"{path} is not a prediction: its instance_id must be '{path.stem}'."
     missing = [name for name in PREDICTION_FIELDS if name not in record]
     if missing or not record["all_results"]:
         return f"{path} is not a whole prediction: {(missing or ['all_results'])[0]} is missing."
-    attempts = record["all_results"]
-    if not isinstance(attempts, list) or not all(isinstance(attempt, dict) for attempt in attempts):
-        return f"{path} is not a prediction: its all_results must be a list of objects."
-    if not isinstance(record["model_patch"], str | None):
-        return f"{path} is not a prediction: its model_patch must be a text."
+    if not seal and not fits(record, _RECORD):
+        return f"{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
     return ""

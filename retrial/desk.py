@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from retrial import journal, room
-from retrial.budget import Budget, TaskBudget, committed
+from retrial.budget import Budget, purse
 from retrial.journal import Journal, Line
 from retrial.pace import Trouble
 from retrial.stopping import Stop
@@ -50,7 +50,7 @@ class Desk:
             self._journals.pop(instance_id, None)
             lost = [number for number, leave in self._leaves.items() if leave.whose == instance_id]
         for number in lost:
-            self._give_back(number, None)
+            self._give_up(number)
 
     def lost(self, instance_id: str) -> None:
         """Whoever worked at it is gone: an executor says so, also of what was begun for them in the meantime."""
@@ -85,18 +85,14 @@ class Desk:
     def end(self, number: int, instance_id: str, lines: bytes, cost: float | None) -> None:
         """What came of a question, on disk when this returns; an unknown cost is taken to be all that was put by."""
         self.write(instance_id, lines)
-        self._give_back(number, cost)
+        if leave := self._taken_back(number):
+            self._budget.settle(number, cost)
+            self._end(leave)
 
     def lose(self, number: int, instance_id: str, lines: bytes) -> None:
         """The reply to a question did not arrive; it may have been billed with all that was put by for it."""
         self.write(instance_id, lines)
-        with self._lock:
-            leave = self._leaves.pop(number, None)
-        if leave is None:
-            return
-        self._budget.lose(number)
-        if leave.turn is not None:
-            self._turns.end(leave.turn, well=False)
+        self._give_up(number)
 
     def next_try(self, number: int, trouble: Trouble) -> bool:
         """A question failed and is to be tried again: waits as long as it has to, and for another turn.
@@ -132,15 +128,19 @@ class Desk:
         self._stop.check()
         self._budget.check()
 
-    def _give_back(self, number: int, cost: float | None) -> None:
+    def _give_up(self, number: int) -> None:
+        if leave := self._taken_back(number):
+            self._budget.lose(number)
+            self._end(leave, well=False)
+
+    def _taken_back(self, number: int) -> Leave | None:
+        """None when its worker was taken for lost."""
         with self._lock:
-            leave = self._leaves.pop(number, None)
-        if leave is None:
-            # Its worker was taken for lost.
-            return
-        self._budget.settle(number, cost)
+            return self._leaves.pop(number, None)
+
+    def _end(self, leave: Leave, *, well: bool = True) -> None:
         if leave.turn is not None:
-            self._turns.end(leave.turn)
+            self._turns.end(leave.turn, well=well)
 
 
 class TaskDesk:
@@ -151,7 +151,7 @@ class TaskDesk:
         self._go = secrets.token_hex(4)
         """Which go at the task wrote a line: there may be another's, of a worker that was taken for lost."""
         self._earlier = tuple(journal.read(desk.open(instance_id)))
-        self._purse = TaskBudget(limit, committed(self._earlier) if limit is not None else 0.0)
+        self._purse = purse(limit, self._earlier)
         self._kept = b""
 
     def lines(self) -> Iterator[Line]:
@@ -173,7 +173,7 @@ class TaskDesk:
         self._kept += self.line(event, **fields)
 
     def begin(self, line: bytes, amount: float, whom: str = "") -> int:
-        """Raises: OutOfMoney when this could pass the task's limit; as `Desk.begin`."""
+        """Raises: OutOfMoney or BudgetSpent when this could pass the task's limit; as `Desk.begin`."""
         self._purse.check(amount)
         return self._desk.begin(self._instance_id, self._with_kept(line), amount, whom)
 
@@ -185,7 +185,7 @@ class TaskDesk:
     def lose(self, number: int, line: bytes, amount: float) -> None:
         """As `Desk.lose`."""
         self._desk.lose(number, self._instance_id, self._with_kept(line))
-        self._purse.add(amount)
+        self._purse.lose(amount)
 
     def again(self, amount: float, whom: str = "") -> int:
         """Leave to ask once more what is written down already. Raises: as `begin` does."""

@@ -22,12 +22,16 @@ from retrial import damage
 from retrial.lines import is_sound
 from retrial.plain import to_line
 from retrial.progress import say
+from retrial.whole_files import sync_folder
 
 Line = Mapping[str, Any]
 
 _SEAL = b', "crc": "%08x"}'
 _SEALED = re.compile(rb', "crc": "([0-9a-f]{8})"\}')
 _SEAL_BYTES = len(_SEAL % 0)
+_EVENT = re.compile(rb'\{"event": "(\w+)"[,}]')
+_SUM = re.compile(rb'"(?:reserved|cost)": (null|\d+(?:\.\d+)?(?:e-\d+)?)(?=[,}])')
+_PAYING = ("request", "reply", "spent", "lost")
 _LOG = logging.getLogger(__name__)
 _locks: WeakValueDictionary[Path, threading.Lock] = WeakValueDictionary()
 """One for each file that somebody has open: who was taken for lost may still write beside who goes on."""
@@ -94,7 +98,7 @@ class Journal:
             _add(file, lines)
         if new:
             # A file that nobody can find is not on disk.
-            _sync_folder(self._path.parent)
+            sync_folder(self._path.parent)
 
     def _opened(self) -> FileIO:
         try:
@@ -138,14 +142,17 @@ class Journal:
         aside = damage.free_name(self._path)
         # A copy: whoever is killed now must find the good lines here.
         shutil.copyfile(self._path, aside)
-        good = [each for each, value in _examined(content) if value is not None]
+        examined = list(_examined(content))
+        good = b"".join(each + b"\n" for each, value in examined if value is not None)
+        # What was paid for stays so, also if nobody can read any more what for.
+        lost = b"".join(_lost(each) for each, value in examined if value is None)
         mending = self._path.with_name(f"{self._path.name}.mending")
         with mending.open("wb") as file:
-            file.write(b"".join(each + b"\n" for each in good))
+            file.write(good + lost)
             file.flush()
             os.fsync(file.fileno())
         mending.replace(self._path)
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
         say(f"note: {self._path} is damaged: what is whole is kept, the file as it was is now {aside.name}")
         _LOG.warning("A damaged journal was set aside.", extra={"file": str(self._path), "aside": str(aside)})
 
@@ -162,15 +169,17 @@ def _add(file: FileIO, lines: bytes) -> None:
         raise
 
 
+def _lost(damaged: bytes) -> bytes:
+    """In the place of a line that cannot be read: the most that it may have been about, if it may have been money."""
+    event = _EVENT.match(damaged)
+    if event and event[1].decode() not in _PAYING:
+        return b""
+    sums = [None if found == b"null" else float(found) for found in _SUM.findall(damaged)]
+    known = [each for each in sums if each is not None]
+    return line("lost", cost=max(known) if known and len(known) == len(sums) else None)
+
+
 def _is_torn(content: bytes) -> bool:
     """Whether its last line is not as it was written; the others count for how that is told."""
     examined = list(_examined(content))
     return bool(examined) and examined[-1][1] is None
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

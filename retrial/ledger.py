@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import journal
+from retrial import damage, journal
 from retrial.attempts import Usage
 from retrial.budget import committed
 from retrial.errors import UsageError
@@ -34,8 +34,12 @@ class Entry:
 def entries(folder: Path) -> dict[str, Entry]:
     """Of every journal in this folder, by file name, in order."""
     known, sizes = _known(folder), _sizes(folder)
-    # What is missing, or has become smaller, was paid for all the same.
-    kept = {name: entry for name, entry in known.items() if entry.size >= sizes.get(name, 0)}
+    # What is missing, or has become smaller, was paid for all the same; one that was mended says so itself.
+    kept = {
+        name: entry
+        for name, entry in known.items()
+        if entry.size == sizes.get(name) or (entry.size > sizes.get(name, 0) and not damage.was_mended(folder / name))
+    }
     found = {name: kept.get(name) or _read(folder / name) for name in sorted({*sizes, *kept})}
     shrunk = [name for name in kept if found[name].size > sizes.get(name, 0)]
     if shrunk:

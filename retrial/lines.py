@@ -8,12 +8,10 @@ from types import NoneType
 from typing import Any
 
 from retrial.attempts import Usage
+from retrial.shapes import Shape, fits
 
 STARTED, RESUMED, KEPT, ENDED = "attempt_started", "attempt_resumed", "attempt_kept", "attempt_ended"
 """An attempt from scratch; one that is gone on with; one that ended in an earlier go; and its end."""
-
-Shape = Any
-"""Types, a list with the shape of its items, or names with theirs: `*` for any, a `?` after one that may be missing."""
 
 _NUMBER = (int, float)
 _COST = (int, float, NoneType)
@@ -71,18 +69,4 @@ _SHAPES: Mapping[str, Shape] = {
 
 def is_sound(line: Mapping[str, Any]) -> bool:
     """Whether it holds what its readers look for; an event that nobody reads may hold anything."""
-    return _fits(line, _SHAPES.get(line["event"], {})) and _fits(line, {"attempt?": int, "call?": int})
-
-
-def _fits(value: object, shape: Shape) -> bool:
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
-    if not isinstance(shape, dict):
-        return isinstance(value, shape)
-    if not isinstance(value, dict):
-        return False
-    if "*" in shape:
-        return all(_fits(each, shape["*"]) for each in value.values())
-    wanted = {name.removesuffix("?"): each for name, each in shape.items()}
-    there = all(name in value for name in shape if not name.endswith("?"))
-    return there and all(_fits(value[name], each) for name, each in wanted.items() if name in value)
+    return fits(line, _SHAPES.get(line["event"], {})) and fits(line, {"attempt?": int, "call?": int})

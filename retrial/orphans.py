@@ -29,7 +29,7 @@ def remove() -> None:
     """What cannot be removed now is tried again at the next start; nothing of this stands in a program's way."""
     for dead in owners.dead():
         removed = dict[Kind, int]()
-        whole = True
+        whole = dead.whole
         for kind, place in dead.made:
             whole &= _removed(dead, kind, place, removed)
         if removed:

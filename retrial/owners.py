@@ -18,11 +18,12 @@ import secrets
 import threading
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from retrial import paths
+from retrial.plain import fields_of
 
 FOLDER = "alive"
 VARIABLE = "RETRIAL_OWNER"
@@ -55,10 +56,16 @@ class Host:
 
     machine: str
     boot: str
+    namespaces: str
+    """Of mounts and processes: in a container, others than its host's."""
 
     def reaches(self, other: Host) -> bool:
         """Whether our locks are theirs too, or all that they had running has ended with that boot."""
         return self.boot == other.boot or self.machine == other.machine
+
+    def sees(self, other: Host) -> bool:
+        """Whether their folders and processes are ours too; an engine can be reached from anywhere."""
+        return self.boot != other.boot or self.namespaces == other.namespaces
 
 
 @functools.cache
@@ -66,7 +73,11 @@ def here() -> Host:
     known = [os.uname().nodename]
     with suppress(OSError):
         known.append(Path("/etc/machine-id").read_text(encoding="ascii").strip())
-    return Host(machine=" ".join(known), boot=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    return Host(
+        machine=" ".join(known),
+        boot=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        namespaces=" ".join(os.readlink(f"/proc/self/ns/{kind}") for kind in ("mnt", "pid")),
+    )
 
 
 class Owner:
@@ -82,7 +93,7 @@ class Owner:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX)
-            self._write({"machine": here().machine, "boot": here().boot, "pid": os.getpid()})
+            self._write({**asdict(here()), "pid": os.getpid()})
         except OSError as error:
             _LOG.warning("What is left if this process is killed will not be removed: %s", error)
             self._file = -1
@@ -148,6 +159,8 @@ class Dead:
     pid: int
     made: tuple[tuple[Kind, str], ...]
     """Kinds and places, in the order in which they can be removed."""
+    whole: bool
+    """That is all; else somebody else has to remove the rest."""
     _path: Path
 
     def forget(self) -> None:
@@ -173,14 +186,15 @@ def _read(path: Path, content: bytes) -> Dead | None:
     first, *rest = content.splitlines() or [b""]
     try:
         told = json.loads(first)
-        theirs, pid = Host(machine=told["machine"], boot=told["boot"]), int(told["pid"])
+        theirs, pid = Host(**fields_of(Host, {"namespaces": "", **told})), int(told["pid"])
     except (ValueError, KeyError, TypeError):
         return None
     if not here().reaches(theirs):
         return None
     made, kinds = {each for line in rest if (each := _made(line))}, list(Kind)
-    in_order = tuple(sorted(made, key=lambda each: (kinds.index(each[0]), each[1])))
-    return Dead(name=path.name, pid=pid, made=in_order, _path=path)
+    seen = {each for each in made if each[0] is Kind.CONTAINERS or here().sees(theirs)}
+    in_order = tuple(sorted(seen, key=lambda each: (kinds.index(each[0]), each[1])))
+    return Dead(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
 
 
 def _made(line: bytes) -> tuple[Kind, str] | None:

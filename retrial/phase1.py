@@ -58,7 +58,9 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room, stop = _room(plan), Stop()
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
-    with claimed(plan.run), room.reserved(plan.run.folder), runlog.Kept(plan.run, plan.command):
+    with claimed(plan.run) as lost, room.reserved(plan.run.folder), runlog.Kept(plan.run, plan.command):
+        stop.watch(room.lacking)
+        stop.watch(lost)
         # Not before: another may have begun this run in the meantime.
         refuse_other_identity(plan)
         return _go_on(plan, ladder, sandbox, executor, stop)
@@ -90,7 +92,6 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     answered = served.so_far(plan.run.config()["served"], done.values())
     came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in came.unmeasured]
-    stop.watch(_room(plan).lacking)
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
     finishing = any(rung.spends for rung in ladder.rungs)
     at_once = config.sandboxes_at_once(options.test_jobs, sandbox.machine())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Mapping
 from enum import Enum
 from json.encoder import encode_basestring_ascii
@@ -43,6 +44,8 @@ def _indented(value: object, line: str) -> str:
         return "[" + inner + f",{inner}".join(_indented(each, inner) for each in value) + line + "]"
     if value is None or isinstance(value, bool):
         return _WORDS[value]
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return repr(value)
     if isinstance(value, int | float | dict | list | tuple):
         return json.dumps(value)
     return _indented(_plain(value), line)

@@ -57,12 +57,14 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 def _end_by_signal() -> None:
     for each in signals():
-        signal.signal(each, signal.SIG_DFL)
+        # Of one terminal that is closed, both the shell and the kernel tell.
+        signal.signal(each, signal.SIG_IGN if each is signal.SIGHUP else signal.SIG_DFL)
 
 
 def _keep_secrets() -> None:
     """Whoever writes for people, be it a library, or Python itself with a traceback."""
     KNOWN.learn_variables(os.environ)
+    KNOWN.learn_arguments(sys.argv[1:])
     for name in ("stdout", "stderr"):
         # A closed one is None; the next file that is opened must not take its place.
         stream = getattr(sys, name) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")

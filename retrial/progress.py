@@ -43,16 +43,19 @@ class Progress:
             say(text)
             return
         _LOG.info("%s", text)
-        self._bar.write(line, file=sys.stderr)
-        self._bar.set_postfix_str(tally)
-        self._bar.update()
+        # As in `say`.
+        with suppress(OSError):
+            self._bar.write(line, file=sys.stderr)
+            self._bar.set_postfix_str(tally)
+            self._bar.update()
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
         if self._bar is not None:
-            self._bar.close()
+            with suppress(OSError):
+                self._bar.close()
         if isinstance(value, KeyboardInterrupt | Stopped):
             say(
                 f"{self._title}: {self._finished} of {self._total} tasks are finished, "

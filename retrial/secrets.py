@@ -12,7 +12,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TextIO
 from urllib.parse import quote, quote_plus, unquote
@@ -29,11 +29,17 @@ _NAMED = re.compile(
     r'("[^"]*(?:key|token|secret|password|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE | re.DOTALL
 )
 """In JSON: text whose name ends in one of these words."""
-_NAME = re.compile(r"(?:key|token|secret|password|passwd|passphrase|authorization)$", re.IGNORECASE)
+_WORDS = "(?:key|token|secret|password|passwd|passphrase|authorization)"
+_NAME = re.compile(f"{_WORDS}$", re.IGNORECASE)
 _PLAIN = re.compile(r"(?=.{,19}$)[A-Za-z]+(?:[ _-][A-Za-z]+)*|[\d.,:+-]+")
 """A word, a few (`not-needed`) or a number: those stand everywhere, and JSON would break without its numbers."""
 _TOKEN = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{16,}")
 """Letters and digits in a row as nobody writes them by hand."""
+_NAMED_ARGUMENT = re.compile(rf"{_WORDS}(?:=| +)['\"]?([^\s&;'\"]+)", re.IGNORECASE)
+"""`NAME=value`, `--name value`, `?name=value`."""
+_BEARER = re.compile(r"\bBearer +([^\s'\"]+)", re.IGNORECASE)
+LIKE_A_KEY = re.compile(r"\b(?:sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}")
+"""As providers make them."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -80,6 +86,13 @@ class Known:
         """Variables that somebody hands to an agent: also what only looks like a key."""
         self.learn_variables(variables)
         self.learn(*(value for value in variables.values() if _TOKEN.search(value) and not _is_path(value)))
+
+    def learn_arguments(self, arguments: Iterable[str]) -> None:
+        """What stands behind the name of a secret in a command, a header or an address, and what looks like a key."""
+        for text in arguments:
+            named = (value for value in _NAMED_ARGUMENT.findall(text) if not _is_path(value))
+            self.learn(*named, *_BEARER.findall(text), *LIKE_A_KEY.findall(text))
+            self.learn_address(text)
 
     def learn_address(self, text: str) -> None:
         """The login in an address, and its password alone."""

@@ -144,7 +144,7 @@ class Together:
     whole: str
     """Its name."""
     given: tuple[tuple[Shard, Past], ...]
-    strangers: tuple[str, ...] = ()
+    strangers: tuple[tuple[Shard, Past], ...] = ()
     """Shards beside them that are of another whole."""
 
     @property
@@ -165,7 +165,7 @@ class Together:
     @property
     def is_one(self) -> bool:
         """They differ in their tasks alone."""
-        return not self.overlapping and not list(self._other_selections()) and not list(self._other_settings())
+        return not self.overlapping and not list(self._other_settings())
 
     def missing_tasks(self, everything: Sequence[Task]) -> dict[str, str]:
         """As far as all tasks of the benchmark tell which they are: id → why it is not measured."""
@@ -187,9 +187,8 @@ class Together:
 
     def notes(self) -> Iterator[str]:
         """What is odd about them, for people."""
-        for name in self.strangers:
-            yield f"'{name}' is a shard, but not one of {self.first.of} of '{self.whole}'"
-        yield from self._other_selections()
+        for shard, each in self.strangers:
+            yield f"'{each.run.name}' {self._why_not(shard, each)}"
         yield from self._other_settings()
         twice = [str(number) for number, times in self._numbers().items() if times > 1]
         if twice:
@@ -204,11 +203,12 @@ class Together:
     def _numbers(self) -> Counter[int]:
         return Counter(shard.number for shard, _ in self.given)
 
-    def _other_selections(self) -> Iterator[str]:
-        for shard, each in self.given[1:]:
-            if shard.digest != self.first.digest:
-                here, there = shard.identity["selection"], self.first.identity["selection"]
-                yield f"'{each.run.name}' was cut from another selection: {here}, not {there}"
+    def _why_not(self, shard: Shard, each: Past) -> str:
+        """It is none of them."""
+        if (whole_of(each.run.name), shard.of) != (self.whole, self.first.of):
+            return f"is a shard, but not one of {self.first.of} of '{self.whole}'"
+        here, there = shard.identity["selection"], self.first.identity["selection"]
+        return f"was cut from another selection: {here}, not {there}"
 
     def _other_settings(self) -> Iterator[str]:
         known = self.given[0][1].identity
@@ -226,7 +226,13 @@ def together(found: Sequence[Past]) -> Together | None:
         return None
     first, run = cut[0][0], cut[0][1].run
     whole = whole_of(run.name)
-    given = tuple((shard, each) for shard, each in cut if (whole_of(each.run.name), shard.of) == (whole, first.of))
-    own = {each.run.name for _, each in given}
-    strangers = tuple(each.run.name for _, each in cut if each.run.name not in own)
-    return Together(whole=whole, given=given, strangers=strangers)
+
+    def is_own(shard: Shard, each: Past) -> bool:
+        # Parts of another selection leave tasks out that nobody would miss.
+        return (whole_of(each.run.name), shard.of, shard.digest) == (whole, first.of, first.digest)
+
+    return Together(
+        whole=whole,
+        given=tuple((shard, each) for shard, each in cut if is_own(shard, each)),
+        strangers=tuple((shard, each) for shard, each in cut if not is_own(shard, each)),
+    )

@@ -91,6 +91,9 @@ def interruptible(stop: Stop) -> Iterator[None]:
     heard = SimpleQueue[bool]()
 
     def hear(number: int, frame: FrameType | None) -> None:
+        if stop.interrupted and number == signal.SIGHUP:
+            # Of one terminal that is closed, both the shell and the kernel tell.
+            return
         if stop.interrupted:
             os._exit(INTERRUPTED)
         stop.interrupted = True

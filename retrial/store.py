@@ -18,8 +18,9 @@ from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
 from retrial.plain import to_json
+from retrial.progress import NOTE, say
 from retrial.secrets import KNOWN
-from retrial.whole_files import write_again, write_atomically
+from retrial.whole_files import sync_folder, write_again, write_atomically
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
@@ -34,8 +35,14 @@ def file_name(text: str) -> str:
 
 def read_json(path: Path) -> Any:
     """Raises: UsageError naming the file when it is not JSON."""
+    return _read_json(path)[1]
+
+
+def _read_json(path: Path) -> tuple[bytes, Any]:
+    """What is there, and what that says."""
     try:
-        return json.loads(small_files.read(path))
+        content = small_files.read(path)
+        return content, json.loads(content)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -111,8 +118,11 @@ class Run:
         return stored
 
     def write_config(self, config: Mapping[str, object]) -> None:
-        write_atomically(self.config_path, to_json(config))
-        write_atomically(self._copy_path, to_json(config))
+        content = to_json(config)
+        write_atomically(self.config_path, content)
+        write_atomically(self._copy_path, content)
+        # Before the first journal: without it, what that says is of no use.
+        sync_folder(self.folder)
 
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
@@ -155,8 +165,8 @@ class Run:
         content = to_json(record)
         if KNOWN.masked_bytes(content) != content:
             # The patch may not be to the byte the one that was tried.
-            content = to_json({**record, "masked": True})
-        write_atomically(self.prediction_path(instance_id), content)
+            content = KNOWN.masked_bytes(to_json({**record, "masked": True}))
+        write_atomically(self.prediction_path(instance_id), damage.sealed(content))
 
     def write_chat(self, instance_id: str, chat: str) -> None:
         write_again(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
@@ -193,10 +203,12 @@ class Run:
         return [self.folder / name for name in sorted(names) if name not in own]
 
     def _prediction(self, path: Path) -> dict[str, Any]:
-        record: dict[str, Any] = read_json(path)
-        if why_not := damage.no_prediction(path, record):
+        content, record = _read_json(path)
+        if why_not := damage.no_prediction(path, content, record):
             raise UsageError(why_not)
-        return record
+        record.pop("crc", None)
+        found: dict[str, Any] = record
+        return found
 
     def write_bundle(self, rows: list[dict[str, str]]) -> None:
         import jsonlines
@@ -275,19 +287,26 @@ def find_run(home: Path, text: str) -> Run | None:
 def latest_run(home: Path) -> str:
     """The run of harness.py that was started last; its grid, if it belongs to one."""
     now, found = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
-    for path in (home / "predictions").glob("*/run.json"):
+    for run in _runs(home):
         try:
-            config = read_json(path)
-        except UsageError:
+            config = run.config()
+        except UsageError as error:
             # Another run's broken file is no reason not to find this one.
+            say(f"{NOTE}run '{run.name}' is passed over: {error}")
             continue
-        if isinstance(config, dict) and config.get("program") == "harness.py":
+        if config.get("program") == "harness.py":
             started = str(config.get("started", ""))
             # What has not come yet was written by a clock that was wrong.
-            found.append((started <= now, started, str(config.get("grid") or path.parent.name)))
+            found.append((started <= now, started, str(config.get("grid") or run.name)))
     if not found:
         raise UsageError("There is no run yet: start one with 'python harness.py'.")
     return max(found)[-1]
+
+
+def _runs(home: Path) -> list[Run]:
+    """All that there are."""
+    names = sorted(path.name for path in (home / "predictions").glob("*"))
+    return [run for run in (Run(home, name) for name in names if SAFE.fullmatch(name)) if run.exists()]
 
 
 def _safe(name: str) -> str:

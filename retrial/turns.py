@@ -91,6 +91,9 @@ class Turns:
             before = line.pace.allowed
             line.pace.went_badly(trouble, turn.begun, now)
             self._give_back(line)
+            if line.waiting:
+                # When that one may begin is another time now.
+                line.waiting[0].called.notify()
             self._log(turn.whom, before, trouble.why)
             refusals = 1 + (turn.refusals if turn.done == line.pace.done else 0)
             hopeless = trouble.load is Load.RATE and refusals >= REFUSALS
@@ -124,7 +127,7 @@ class Turns:
     def _call(self) -> None:
         """Everybody who may begin, who came first before the others."""
         now = time.monotonic()
-        while self._taken < self._most:
+        while self._taken < self._most and not self._stop.said:
             free = [line for line in self._lines.values() if line.waiting and line.pace.free(now)]
             if not free or (self._taken and not self._room()):
                 return

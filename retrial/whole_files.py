@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from retrial import owners, room
@@ -25,7 +26,7 @@ def write_again(path: Path, content: bytes) -> None:
 def _write(path: Path, content: bytes, *, sure: bool) -> None:
     # Carries our name: who is killed in the middle leaves it.
     owner = owners.mark(owners.Kind.FILES, path.parent)
-    temporary = path.parent / f".{path.name[:40]}.{owner}.{next(_NUMBERS)}"
+    temporary = f"{path.parent}/.{path.name[:40]}.{owner}.{next(_NUMBERS)}"
     try:
         with os.fdopen(_created(temporary), "wb") as file:
             file.write(content)
@@ -36,13 +37,23 @@ def _write(path: Path, content: bytes, *, sure: bool) -> None:
         os.replace(temporary, path)
     finally:
         # Gone by now, unless something failed.
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
 
 
-def _created(path: Path) -> int:
+def _created(path: str) -> int:
     how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(path, how)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         return os.open(path, how)
+
+
+def sync_folder(folder: Path) -> None:
+    """Its names are on disk when this returns: a file that nobody can find is not."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -76,6 +77,36 @@ def test_a_job_that_ran_is_never_run_again_whatever_came_of_it(bwrap: Sandbox) -
     assert bounded.run(slow).timed_out
     assert shaky.calls == 2
     assert bounded.slowed == ""
+
+
+def test_a_kind_of_job_that_never_runs_does_not_slow_the_others(bwrap: Sandbox) -> None:
+    class Half(Shaky):
+        def run(self, job: Job) -> Execution:
+            if job.script != "broken":
+                return super().run(job)
+            before = bounded._ran
+            while bounded._ran == before:
+                time.sleep(0.001)
+            raise SandboxError("Its image cannot be started.")
+
+    bounded = Bounded(Half(bwrap), 2, pause=0.0)
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            broken = pool.submit(bounded.run, replace(JOB, script="broken"))
+            while not broken.done():
+                assert bounded.run(JOB).exit_code == 0
+            assert isinstance(broken.exception(), SandboxError)
+    assert bounded.slowed == ""
+
+
+def test_what_another_machine_uses_is_recorded_beside_ours_and_said(bwrap: Sandbox) -> None:
+    said = list[str]()
+    driver = Bounded(bwrap, 1, say=said.append)
+    driver.note(PYTHON, "3.11")
+    for _ in range(2):
+        driver.note(PYTHON, "3.12")
+    assert driver.record() == {"python": {"digest": "3.11", "versions": [], "also": ["3.12"]}}
+    assert said == ["note: python is not the same on all machines: 3.11, and 3.12"]
 
 
 def test_a_missing_environment_is_no_struggle(bwrap: Sandbox) -> None:

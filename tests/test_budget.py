@@ -17,7 +17,7 @@ import pytest
 from retrial import cache, paths
 from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.budget import Budget, committed, committed_in, most, prompt_tokens
+from retrial.budget import Budget, committed, committed_in, most, prompt_tokens, purse
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.journal import Journal
@@ -186,10 +186,35 @@ ASKED = line("request", reserved=0.5)
         ([line("request", reserved=None)], math.inf),
         ([line("request", reserved=None), line("lost", cost=None), answered(0.1)], math.inf),
         ([line("request", reserved=None), answered(0.1), line("request", reserved=None), line("failed")], 0.1),
+        # An agent that asks on its own: killed at its work, and killed when it had said what that cost.
+        ([line("attempt_started", attempt=1, spends=True)], math.inf),
+        ([line("attempt_started", attempt=1, spends=True), line("spent", attempt=1, call=0, usage={"cost": 0.3})], 0.3),
     ],
 )
 def test_a_journal_knows_what_may_have_been_spent(lines: list[dict[str, object]], spent: float) -> None:
     assert committed(lines) == pytest.approx(spent)
+
+
+def test_a_task_out_of_money_for_replies_that_did_not_arrive_is_not_measured() -> None:
+    killed = [ASKED, answered(0.1), ASKED]
+    with pytest.raises(BudgetSpent, match=r"0\.6000 USD spent, 0\.5000 of it for replies that did not arrive"):
+        purse(1.0, killed).check(0.5)
+    purse(1.1, killed).check(0.5)
+    with pytest.raises(OutOfMoney):
+        purse(1.0, [ASKED, answered(0.6)]).check(0.5)
+    with pytest.raises(OutOfMoney):
+        purse(1.0, [*killed, ASKED, answered(0.5)]).check(0.5)
+
+
+def test_a_task_that_loses_a_reply_now_is_not_measured_either() -> None:
+    found = purse(1.0, [])
+    found.add(0.1)
+    found.lose(0.5)
+    with pytest.raises(BudgetSpent):
+        found.check(0.5)
+    # An agent that asks on its own, and was killed.
+    with pytest.raises(BudgetSpent, match="not known"):
+        purse(1.0, [line("attempt_started", attempt=1, spends=True)]).check()
 
 
 class Costly:

@@ -50,6 +50,16 @@ def test_scoring_and_asking_do_not_keep_each_other_out(tmp_path: Path) -> None:
             pass
 
 
+def test_one_whose_file_was_taken_away_is_not_held_any_more(tmp_path: Path) -> None:
+    run = Run(tmp_path, "it")
+    with claimed(run) as lost:
+        assert lost() == ""
+        (run.folder / ASKING.file).unlink()
+        assert "run.lock away" in lost()
+        with claimed(run) as again:
+            assert (bool(lost()), again()) == (True, "")
+
+
 def test_a_claim_is_no_prediction(tmp_path: Path) -> None:
     run = Run(tmp_path, "it")
     with claimed(run, ASKING), claimed(run, SCORING):

@@ -83,6 +83,40 @@ def test_what_a_journal_cost_that_is_gone_or_has_shrunk_stays_counted(
     assert "one.jsonl is missing or smaller than it was" in capsys.readouterr().err
 
 
+def damage(run: Run, *numbers: int) -> None:
+    """Break these lines of journal `one`, and have it mended."""
+    path = run.folder / "journal" / "one.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in numbers:
+        lines[number] = lines[number].replace(b'"crc"', b'"CRC"')
+    path.write_bytes(b"".join(lines))
+    run.journal("one").mended()
+
+
+@pytest.mark.parametrize("numbers", [(0,), (1,), (0, 1)])
+def test_what_lines_cost_that_were_damaged_stays_counted_and_so_does_what_follows(
+    run: Run, numbers: tuple[int, ...]
+) -> None:
+    run.keep_sums()
+    damage(run, *numbers)
+    # What was put by counts too: whether it was used cannot be told any more.
+    counted = 0.25 + 1.0 + 0.5
+    assert committed_in(run) == counted
+    run.keep_sums()
+    for _ in range(3):
+        asks(run, "one", 0.25)
+        counted += 0.25
+        assert committed_in(run) == counted
+        run.keep_sums()
+
+
+def test_a_damaged_line_that_may_have_been_anything_makes_the_cost_unknown(run: Run) -> None:
+    path = run.folder / "journal" / "one.jsonl"
+    path.write_bytes(bytes(80) + path.read_bytes()[80:])
+    run.journal("one").mended()
+    assert run.unsettled() is None
+
+
 def test_a_journal_that_cannot_be_read_is_named_and_its_cost_not_forgotten(run: Run) -> None:
     (run.folder / "journal" / "three.jsonl").symlink_to(run.folder / "nowhere")
     with pytest.raises(UsageError, match=r"three\.jsonl is no file"):

@@ -296,12 +296,14 @@ def test_shards_that_were_run_otherwise_are_said(tmp_path: Path, capsys: pytest.
     a_shard(tmp_path, 1, record("a"), record("d"), identity=known)
     a_shard(tmp_path, 2, record("b"), record("e"), identity={**known, "tries": 2})
     a_shard(tmp_path, 3, record("c"), record("f"), identity=known, shard={"digest": "other", "tasks": 9})
-    merged(tmp_path, *(f"R--{number}-of-3" for number in (1, 2, 3)))
+    merged(tmp_path, *(f"R--{number}-of-3" for number in (1, 2, 3)), name="all")
     assert said(capsys) == [
         "note: 'R--3-of-3' was cut from another selection: 9 tasks (other), not 6 tasks (d)",
         "note: 'R--2-of-3' was run with other settings: tries 2, not 1",
+        "note: missing of the 3 shards of 'R': 3, with 2 tasks not measured",
     ]
-    assert "tries" not in Run(tmp_path, "R").config()["identity"]
+    assert shards_of(tmp_path, "all")["missing"] == [3]
+    assert "tries" not in Run(tmp_path, "all").config()["identity"]
 
 
 def test_a_shard_of_another_whole_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,14 +176,21 @@ def test_a_reply_that_got_lost_is_said_before_it_is_asked_for_again() -> None:
     lost: list[int] = []
     behaviours = (torn(), stalled(), status(504, headers=NOW), status(500), reply("fine"))
     with asking(*behaviours, try_seconds=0.2) as (model, server):
-        said = model.complete(replace(question(), lost=lambda: lost.append(len(server.requests))))
+        said = model.complete(replace(question(), lost=lambda again: lost.append(len(server.requests))))
     assert said.usage.retries == 4
     # What the server refused to answer costs nothing; what its gateway did not wait for may.
     assert lost == [1, 2, 3]
 
 
+def test_a_reply_that_is_given_up_is_not_asked_for_again() -> None:
+    lost: list[bool] = []
+    with asking(stalled(), try_seconds=0.1) as (model, _), pytest.raises(ModelError, match="did not answer in time"):
+        model.complete(replace(question(), timeout=0.15, lost=lost.append))
+    assert lost == [True, False]
+
+
 def test_a_reply_that_may_not_get_lost_again_ends_it() -> None:
-    def enough() -> None:
+    def enough(again: bool) -> None:
         raise BudgetSpent("The money is gone.")
 
     with asking(torn(), reply("fine")) as (model, server), pytest.raises(BudgetSpent):

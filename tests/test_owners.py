@@ -136,6 +136,21 @@ def test_an_owner_of_another_machine_cannot_be_judged_and_one_of_an_earlier_boot
         os.kill(maker.child, 9) if left else None
 
 
+def test_what_another_namespace_of_this_machine_made_is_left_to_whoever_sees_it(tmp_path: Path, cache: Path) -> None:
+    """A container with the same cache has another /dev/shm and other processes: it finds nothing there."""
+    with Maker(tmp_path / "here") as maker:
+        maker.kill()
+        [file] = (cache / owners.FOLDER).iterdir()
+        before = file.read_text()
+        first, *rest = before.splitlines()
+        file.write_text("\n".join([json.dumps({**json.loads(first), "namespaces": "others"}), *rest]) + "\n")
+        orphans.remove()
+        assert maker.folder.exists() and lives(maker.child) and file.exists()
+        file.write_text(before)
+        orphans.remove()
+        assert not maker.folder.exists() and not lives(maker.child) and not file.exists()
+
+
 def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_path: Path, cache: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()

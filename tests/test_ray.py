@@ -14,7 +14,7 @@ from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.elsewhere import elsewhere
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
-from retrial.executors._ray_member import machines
+from retrial.executors._ray_member import declare, machines
 from retrial.protocols import Context, Executor, Sandbox, Site
 from retrial.sandboxes import Bounded
 from retrial.stopping import Stop
@@ -31,7 +31,9 @@ def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, obje
 
 def test_without_declared_slots_every_living_node_gives_its_cpus() -> None:
     found = machines(
-        [node("a", CPU=8.0), node("b", CPU=2.0), node("head", GPU=1.0), node("c", alive=False, CPU=4.0)], 0
+        [node("a", CPU=8.0), node("b", CPU=2.0), node("head", GPU=1.0), node("c", alive=False, CPU=4.0)],
+        0,
+        declared=False,
     )
     assert [(machine.name, machine.resource, machine.slots) for machine in found] == [
         ("a/aaaaaa", "CPU", 8),
@@ -40,12 +42,23 @@ def test_without_declared_slots_every_living_node_gives_its_cpus() -> None:
 
 
 def test_where_slots_are_declared_only_those_count() -> None:
-    found = machines([node("a", CPU=8.0), node("b", CPU=2.0, retrial_sandbox=6.0)], 0)
+    nodes = [node("a", CPU=8.0), node("b", CPU=2.0, retrial_sandbox=6.0)]
+    assert declare(nodes)
+    found = machines(nodes, 0, declared=True)
     assert [(machine.id, machine.resource, machine.slots) for machine in found] == [("b" * 8, "retrial_sandbox", 6)]
 
 
+def test_when_all_who_declared_slots_are_lost_nobody_else_is_asked() -> None:
+    nodes = [node("a", CPU=8.0), node("b", alive=False)]
+    assert not declare(nodes)
+    assert machines(nodes, 0, declared=True) == []
+
+
 def test_test_jobs_is_the_most_that_a_node_is_asked_for() -> None:
-    assert [machine.slots for machine in machines([node("a", CPU=8.0), node("b", CPU=2.0)], 4)] == [4, 2]
+    assert [machine.slots for machine in machines([node("a", CPU=8.0), node("b", CPU=2.0)], 4, declared=False)] == [
+        4,
+        2,
+    ]
 
 
 def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +142,15 @@ def test_a_job_that_takes_its_worker_with_it_is_not_measured_and_the_others_are_
 @pytest.mark.real
 def test_what_cannot_travel_costs_its_own_job_alone(executor: Executor) -> None:
     def work(job: int) -> object:
-        return (lambda: job) if job == 1 else job
+        deep: list[object] = []
+        for _ in range(100_000):
+            deep = [deep]
+        return (lambda: job) if job == 1 else deep if job == 2 else job
 
-    results = dict(executor.run(work, range(3)))
+    results = dict(executor.run(work, range(4)))
     assert isinstance(results.pop(1), NotMeasured)
-    assert results == {0: 0, 2: 2}
+    assert isinstance(results.pop(2), NotMeasured)
+    assert results == {0: 0, 3: 3}
 
 
 @pytest.mark.real

@@ -136,6 +136,30 @@ def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
     assert known.masked("claude-sonnet-4-20250514 fast") == "claude-sonnet-4-20250514 fast"
 
 
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "env MY_API_KEY=k-5f1c09d2a77b my-agent --fast",
+        "my-agent --api-key k-5f1c09d2a77b",
+        "my-agent --token='k-5f1c09d2a77b'",
+        "http://host/v1?api_key=k-5f1c09d2a77b&x=1",
+        'curl -H "Authorization: Bearer k-5f1c09d2a77b"',
+    ],
+)
+def test_arguments_are_known_by_the_names_before_them(argument: str) -> None:
+    known = Known()
+    known.learn_arguments(["--command", argument])
+    assert known.masked(argument) == argument.replace("k-5f1c09d2a77b", HIDDEN)
+
+
+def test_an_argument_that_looks_like_a_key_is_one_and_all_others_stay() -> None:
+    known = Known()
+    known.learn_arguments(
+        ["--command", "agent sk-proj-5f1c09d2a77b", "--max-tokens", "8192", "-m", "openai/gpt-5-mini"]
+    )
+    assert known.masked("agent sk-proj-5f1c09d2a77b 8192 openai/gpt-5-mini") == f"agent {HIDDEN} 8192 openai/gpt-5-mini"
+
+
 def test_fields_of_a_request_are_known_by_their_names() -> None:
     known = Known()
     known.learn_fields({"a": [{"headers": {"Authorization": "Bearer b-5f1c09d2a77b"}}], "stop": ["s-5f1c09d2a77b"]})

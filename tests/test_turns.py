@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from retrial.errors import ModelError, Stopped
 from retrial.models._asking import Patience
 from retrial.models._endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
-from retrial.pace import Load, Pace, Trouble
+from retrial.pace import REFUSALS, Load, Pace, Trouble
 from retrial.stopping import Stop
 from retrial.store import Run
 from retrial.turns import Turns
@@ -181,6 +182,11 @@ def begun(turns: Turns, pool: ThreadPoolExecutor, log: list[int], number: int) -
     return future
 
 
+def until_waiting(turns: Turns, number: int) -> None:
+    while waiting(turns) < number:
+        time.sleep(0.001)
+
+
 def waiting(turns: Turns) -> int:
     return sum(len(line.waiting) for line in turns._lines.values())
 
@@ -206,6 +212,46 @@ def test_one_that_is_tried_again_comes_before_those_who_wait() -> None:
         assert order == []
         turns.end(again)
         other.result(SECONDS)
+
+
+def test_when_all_have_failed_and_wait_somebody_looks_at_the_clock() -> None:
+    """The older one waits while the other is still under way: it must learn of the new time."""
+    turns = Turns(2, Stop())
+    older, younger = turns.begin(), turns.begin()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(turns.next_try, older, trouble(Load.RATE))
+        until_waiting(turns, 1)
+        second = pool.submit(turns.next_try, younger, trouble(Load.RATE, 0.1))
+        again = first.result(SECONDS)
+        assert again is not None
+        turns.end(again)
+        assert second.result(SECONDS) is not None
+
+
+def test_one_without_hope_leaves_its_turn_to_the_next() -> None:
+    turns = Turns(1, Stop())
+    held, order = turns.begin(), list[int]()
+    with ThreadPoolExecutor(1) as pool:
+        other = begun(turns, pool, order, 1)
+        refused = replace(held, refusals=REFUSALS)
+        assert turns.next_try(refused, trouble(Load.RATE, 0.1)) is None
+        other.result(SECONDS)
+
+
+def test_nobody_begins_after_a_stop() -> None:
+    stop = Stop()
+    turns, order = Turns(1, stop), list[int]()
+    held = turns.begin()
+    with ThreadPoolExecutor(1) as pool:
+        other = begun(turns, pool, order, 1)
+        with turns._lock:
+            # So that it cannot have heard of it before there is a turn for it.
+            stop._asked.set()
+            stop.reason = "enough"
+        turns.end(held)
+        turns._wake_all()
+        assert isinstance(other.exception(SECONDS), Stopped)
+    assert order == []
 
 
 def test_a_stop_wakes_everybody() -> None:

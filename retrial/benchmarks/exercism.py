@@ -19,7 +19,7 @@ from retrial.clones import Source
 from retrial.errors import UsageError
 from retrial.paths import PROJECT
 from retrial.plain import to_line
-from retrial.protocols import Context, Suite
+from retrial.protocols import Context, Language, Suite
 from retrial.store import SAFE
 from retrial.types import Answer, Check, Task, fingerprint
 from retrial.whole_files import write_again
@@ -98,12 +98,11 @@ class Exercism:
     def _tasks(self) -> tuple[Task, ...]:
         exercises = [self._exercises[instance_id] for instance_id in sorted(self._exercises)]
         # Made once for each language: of thousands of tasks they would take most of the memory.
-        shared = {exercise.language.name: self._shared(exercise) for exercise in exercises}
+        shared = {name: self._shared(language) for name, language in _languages(exercises).items()}
         return tuple(self._task(exercise, shared[exercise.language.name]) for exercise in exercises)
 
-    def _shared(self, exercise: Exercise) -> dict[str, Any]:
+    def _shared(self, language: Language) -> dict[str, Any]:
         """What is the same for all tasks of a language."""
-        language = exercise.language
         return {
             "benchmark": self.name,
             "language": language.name,
@@ -163,6 +162,10 @@ def make(context: Context) -> Exercism | None:
 
 def known() -> tuple[str, ...]:
     return (*BUNDLED, *SOURCES, "<path of a folder in Exercism layout>")
+
+
+def _languages(exercises: Iterable[Exercise]) -> dict[str, Language]:
+    return {exercise.language.name: exercise.language for exercise in exercises}
 
 
 def _commit(root: Path) -> str:

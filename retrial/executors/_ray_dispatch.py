@@ -18,7 +18,7 @@ from retrial.errors import NotMeasured
 from retrial.executors._ray_fleet import Fleet
 from retrial.executors._ray_member import Member
 from retrial.executors._ray_node import Answer, Finished, Halt, Job, Question
-from retrial.executors.local import guarded
+from retrial.executors.local import caught
 from retrial.progress import say
 from retrial.stopping import Stop
 
@@ -30,8 +30,6 @@ CALLS = 4096
 """Of services at once; each job under way has one at most."""
 UNREAD = 256
 """So many results that nobody has taken yet, and no more jobs are given out."""
-
-_NEVER = Stop()
 
 
 class Dispatch:
@@ -157,7 +155,7 @@ class Dispatch:
 
     def _serve(self, member: Member, question: Question) -> None:
         method = getattr(self._services[question.service], question.method)
-        value = guarded(lambda arguments: method(*arguments), question.arguments, _NEVER)
+        value = caught(partial(method, *question.arguments))
         self._news.put(partial(self._answer, member, Answer(number=question.number, value=value)))
 
     def _answer(self, member: Member, answer: Answer) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.executors._ray_member import RESOURCE, Machine, Member, machines
+from retrial.executors._ray_member import RESOURCE, Machine, Member, declare, machines
 from retrial.progress import NOTE, say
 
 LOSSES = 3
@@ -45,6 +45,7 @@ class Fleet:
         self._left_out: dict[str, str] = {}
         self._losses = Counter[str]()
         self._looked = -LOOK_SECONDS
+        self._declared = False
 
     @property
     def members(self) -> list[Member]:
@@ -62,7 +63,10 @@ class Fleet:
         self._looked = now
         import ray
 
-        found = machines(ray.nodes(), self._most_slots)
+        nodes = ray.nodes()
+        # Once and for all: of those who have declared them, all may be lost.
+        self._declared = self._declared or declare(nodes)
+        found = machines(nodes, self._most_slots, declared=self._declared)
         if not (found or self._members or self._losses or self._left_out):
             raise UsageError(f"No node of the Ray cluster has CPUs or '{RESOURCE}' slots to give: see docs/scale.md.")
         for machine in found:

@@ -34,10 +34,15 @@ class Machine:
     """How many sandboxes at once it is asked for."""
 
 
-def machines(nodes: Iterable[Mapping[str, Any]], most_slots: int) -> list[Machine]:
+def declare(nodes: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether any of them is said to have sandboxes: then the others are not asked for any."""
+    return any(node["Alive"] and node["Resources"].get(RESOURCE) for node in nodes)
+
+
+def machines(nodes: Iterable[Mapping[str, Any]], most_slots: int, *, declared: bool) -> list[Machine]:
     """Those that have something to give, out of what Ray says of its nodes; 0 slots at most is any number."""
     alive = [node for node in nodes if node["Alive"]]
-    resource = RESOURCE if any(node["Resources"].get(RESOURCE) for node in alive) else "CPU"
+    resource = RESOURCE if declared else "CPU"
     found = []
     for node in alive:
         slots = int(node["Resources"].get(resource, 0))

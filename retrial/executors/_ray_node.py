@@ -19,7 +19,7 @@ from typing import Any
 
 from retrial import runlog
 from retrial.errors import NotMeasured, RetrialError
-from retrial.executors.local import guarded
+from retrial.executors.local import caught, guarded
 from retrial.protocols import Site
 from retrial.stopping import Stop
 
@@ -128,10 +128,8 @@ class Node:
 
     def _do(self, job: Job) -> None:
         assert self._work is not None
-        result = guarded(self._work, job.value, self._stop)
-        try:
-            self._send(Finished(number=job.number, result=_portable(result)))
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
+        result = _portable(guarded(self._work, job.value, self._stop))
+        if error := caught(partial(self._send, Finished(number=job.number, result=result))):
             self._send(Finished(number=job.number, result=NotMeasured(f"its result cannot travel: {error}")))
 
     def _send(self, event: object) -> None:
@@ -182,8 +180,11 @@ def _portable(result: Any) -> Any:
     """Errors of others often cannot be made again from what they are pickled as."""
     if not isinstance(result, Exception) or isinstance(result, RetrialError):
         return result
-    try:
-        pickle.loads(pickle.dumps(result))
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, KeyError):
-        return NotMeasured(f"{type(result).__name__}: {result}")
-    return result
+    travels = caught(partial(_travels, result)) is True
+    return result if travels else NotMeasured(f"{type(result).__name__}: {result}")
+
+
+def _travels(value: object) -> bool:
+    """Raises: anything, if it does not."""
+    pickle.loads(pickle.dumps(value))
+    return True

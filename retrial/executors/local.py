@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from retrial.errors import Stopped
+from retrial.errors import NotMeasured, Stopped
 from retrial.protocols import Context
 from retrial.stopping import Stop, interruptible
 
@@ -91,9 +91,21 @@ class _Crew(Generic[J, R]):
 
 
 def guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:
-    """The one place where any failure becomes a value: one broken job must not end the others."""
-    try:
+    """What comes of a job, unless nothing new is to be started."""
+
+    def begun() -> R:
         stop.check()
         return work(job)
-    except Exception as error:
-        return error
+
+    return caught(begun)
+
+
+def caught(work: Callable[[], R]) -> R | Exception:
+    """The one place where any failure becomes a value: one broken job must not end the others.
+
+    Also what a library raises to end its thread, or to say that it has broken down: somebody waits for a result.
+    """
+    try:
+        return work()
+    except BaseException as error:
+        return error if isinstance(error, Exception) else NotMeasured(f"{type(error).__name__}: {error}")

@@ -24,7 +24,10 @@ S = TypeVar("S")
 SHIPPED = ("retrial", "docker", "tasks", "requirements-aider.txt")
 """What of this project nodes are sent: packages they have already, and all that is ours is of one version."""
 CONNECT_SECONDS = 5.0
-HELP = "start one with 'ray start --head' (see docs/scale.md), or name its head's host:port with --ray-address"
+HELP = (
+    "start one with 'ray start --head --disable-usage-stats' (see docs/scale.md), or name its head's host:port "
+    "with --ray-address"
+)
 
 
 class Ray:

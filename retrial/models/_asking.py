@@ -85,11 +85,13 @@ class Asking:
                 self._leave_out(parameter)
                 tries -= 1  # not the endpoint's fault; ends, since each parameter is left out once
                 continue
+            again = False
             try:
                 self._wait(request, outcome, tries, deadline - ended)
+                again = True
             finally:
                 if outcome.rule.billed:
-                    request.lost()
+                    request.lost(again)
             waited += time.monotonic() - ended
 
     def _trouble(self, failure: Failure, tries: int) -> Trouble:

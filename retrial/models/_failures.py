@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from retrial.models._endpoints import Endpoint
 from retrial.pace import Load
-from retrial.secrets import HIDDEN, KNOWN, hidden
+from retrial.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
 
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0
@@ -156,4 +156,4 @@ def mask(text: str, key: str) -> str:
     if key:
         text = text.replace(key, HIDDEN)
     text = KNOWN.masked(text)
-    return re.sub(r"\b(sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}", HIDDEN, hidden(text))
+    return LIKE_A_KEY.sub(HIDDEN, hidden(text))

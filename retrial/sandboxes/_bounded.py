@@ -52,9 +52,11 @@ class Bounded:
         self._sandbox = sandbox
         self._stop = stop or Stop()
         self._turns = Turns(at_once, self._stop, "testing", machine.has_room)
-        self._pause, self._lost = pause, 0
+        self._pause, self._lost, self._ran = pause, 0, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
+        self._others: dict[Environment, set[str]] = {}
+        """What other machines use that is not that."""
         self._noted = noted
         self._say = say
         self._cache = cache or paths.cache()
@@ -82,16 +84,24 @@ class Bounded:
             self.note(environment, self._digest(environment))
         return self._digests[environment]
 
-    def note(self, environment: Environment, digest: str) -> str:
-        """What is used here, or elsewhere on our behalf; returns what was used first."""
+    def note(self, environment: Environment, digest: str) -> None:
+        """What is used here, or elsewhere on our behalf."""
         if environment not in self._digests:
             self._noted(environment, digest)
-        return self._digests.setdefault(environment, digest)
+        first = self._digests.setdefault(environment, digest)
+        others = self._others.setdefault(environment, set())
+        if digest != first and digest not in others:
+            others.add(digest)
+            self._say(f"{progress.NOTE}{environment.name} is not the same on all machines: {first}, and {digest}")
 
     def record(self) -> dict[str, object]:
         """Of all that was used so far, for run.json and results.json."""
         used = sorted(self._digests.items(), key=lambda item: item[0].name)
-        return {environment.name: {"digest": digest, "versions": []} for environment, digest in used}
+        return {environment.name: self._recorded(environment, digest) for environment, digest in used}
+
+    def _recorded(self, environment: Environment, digest: str) -> dict[str, object]:
+        others = self._others.get(environment)
+        return {"digest": digest, "versions": [], **({"also": sorted(others)} if others else {})}
 
     @property
     def slowed(self) -> str:
@@ -115,7 +125,7 @@ class Bounded:
             return self._in_turn(job)
 
     def _in_turn(self, job: Job) -> Execution:
-        first = self._turns.begin()
+        first, ran = self._turns.begin(), self._ran
         turn: Turn | None = first
         well = False
         try:
@@ -127,19 +137,22 @@ class Bounded:
                 if self._lost >= HOPELESS:
                     raise
                 turn = None
-                turn = self._next_try(first, error)
+                turn = self._next_try(first, error, others_ran=self._ran > ran)
                 self._lost += 1
                 execution = self._run(job)
             well, self._lost = True, 0
+            self._ran += 1
             return execution
         finally:
             if turn is not None:
                 self._turns.end(turn, well=well)
 
-    def _next_try(self, turn: Turn, error: SandboxError) -> Turn | None:
+    def _next_try(self, turn: Turn, error: SandboxError, *, others_ran: bool) -> Turn | None:
+        """If others ran in the meantime, it is this job's own trouble, which is not to slow them down."""
         _LOG.warning("a sandbox could not be had, its job is tried once more: %s", error)
-        why = f"{self.name} struggles"
-        return self._turns.next_try(turn, Trouble(load=Load.BROKEN, why=why, seconds=self._pause, everybody=True))
+        load = Load.NONE if others_ran else Load.BROKEN
+        trouble = Trouble(load=load, why=f"{self.name} struggles", seconds=self._pause, everybody=not others_ran)
+        return self._turns.next_try(turn, trouble)
 
     def _run(self, job: Job) -> Execution:
         execution = self._run_once(job)
@@ -183,9 +196,10 @@ class Bounded:
                 self._broken[environment] = str(error)
                 raise
             now = self._sandbox.digest(environment)
-            if self.note(environment, now) != now:
+            if self._digests.get(environment, now) != now:
                 # Verdicts are already being kept under the old name.
                 raise SandboxError(f"The image {environment.image} is another one than before: run this once more.")
+            self.note(environment, now)
         self._probe(environment)
 
     def _probe(self, environment: Environment) -> None:

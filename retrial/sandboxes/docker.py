@@ -208,6 +208,8 @@ def remove_orphans(owner: str, where: str) -> Iterator[str]:
     """
     if not listening(where):
         raise SandboxError(f"No Docker engine answers at {where}.")
+    with engine(PING_SECONDS, where) as client:
+        client.ping()
     with engine(where=where) as client:
         for container in client.containers(all=True, filters={"label": f"{LABEL}={owner}"}):
             _remove(client, container["Id"])

@@ -10,7 +10,7 @@ import pytest
 
 from retrial import registry
 from retrial.config import ReportOptions
-from retrial.errors import BudgetSpent, Stopped
+from retrial.errors import BudgetSpent, NotMeasured, Stopped
 from retrial.protocols import Context, Executor
 
 REAL = {"ray": pytest.mark.real}
@@ -126,6 +126,20 @@ def test_a_call_that_waits_keeps_no_other_from_being_answered(executor: Executor
         return number
 
     assert sorted(executor.run(work, range(2))) == [(0, 0), (1, 1)]
+
+
+def test_whatever_a_job_dies_of_is_its_result(executor: Executor) -> None:
+    """Nobody would wait for anything else than a result."""
+
+    def work(number: int) -> int:
+        if number == 1:
+            raise SystemExit("a library ends its thread")
+        return number
+
+    results = dict(executor.run(work, range(4)))
+    assert sorted(results) == [0, 1, 2, 3]
+    assert isinstance(results[1], NotMeasured)
+    assert str(results[1]) == "SystemExit: a library ends its thread"
 
 
 def test_work_that_was_stopped_is_not_handed_out(executor: Executor) -> None:

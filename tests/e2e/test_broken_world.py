@@ -226,6 +226,41 @@ def test_damaged_files_are_named_set_aside_and_made_anew(run: Run, home: Path, t
     assert json.loads((folder / "run.json").read_text())["first_started"] == json.loads(config)["first_started"]
 
 
+def test_one_byte_of_a_prediction_is_enough_to_be_noticed(run: Run, home: Path, tmp_path: Path) -> None:
+    arguments, folder = solved(run, tmp_path, 3), home / "predictions" / "it"
+    before = predictions(folder)
+    patched, named, edited = sorted(folder.glob("aider_*.json"))
+    patched.write_bytes(patched.read_bytes().replace(b"return a + b", b"return a * b", 1))
+    named.write_bytes(named.read_bytes().replace(b'"model_seconds"', b'"lodel_seconds"'))
+    # By hand, or by a version that knew no checksums: then what it looks like tells.
+    record = json.loads(edited.read_text())
+    del record["crc"], record["all_results"][0]["model_seconds"]
+    edited.write_text(json.dumps(record))
+    refused = run("report.py", "it", "--sandbox", "bwrap")
+    assert refused.returncode == 2 and "Traceback" not in refused.stderr
+    assert f"{patched} is not as it was written" in refused.stderr
+    assert all(f"{path} is not" in refused.stderr for path in (named, edited))
+    again = run("harness.py", *arguments)
+    assert again.returncode == 0, again.stderr
+    found = predictions(folder)
+    assert {name: each["model_patch"] for name, each in found.items()} == {
+        name: each["model_patch"] for name, each in before.items()
+    }
+    del (without := json.loads(patched.read_text()))["crc"]
+    patched.write_text(json.dumps(without))
+    assert run("report.py", "it", "--sandbox", "bwrap").returncode == 0
+
+
+def test_the_latest_run_is_found_also_when_its_settings_are_damaged(run: Run, home: Path, tmp_path: Path) -> None:
+    solved(run, tmp_path, 1)
+    older = home / "predictions" / "older"
+    older.mkdir()
+    stored = json.loads((home / "predictions" / "it" / "run.json").read_text())
+    (older / "run.json").write_text(json.dumps({**stored, "run": "older", "started": "2020-01-01T00:00:00+00:00"}))
+    (home / "predictions" / "it" / "run.json").write_text("{")
+    assert "predictions/it/results.json" in run("report.py", "--sandbox", "bwrap").stdout
+
+
 def test_a_run_whose_settings_are_lost_is_not_gone_on_with(run: Run, home: Path, tmp_path: Path) -> None:
     arguments, folder = solved(run, tmp_path, 1), home / "predictions" / "it"
     (folder / "run.json").unlink()

@@ -175,6 +175,39 @@ def test_the_second_time_it_ends_now(home: Path, tmp_path: Path) -> None:
         held.may.set()
 
 
+def test_a_closed_terminal_may_be_told_of_twice(home: Path, tmp_path: Path) -> None:
+    """By the shell and by the kernel: that is not a second wish."""
+    held = Held()
+    write_exercise(tmp_path / "bench")
+    with ChatServer([held]) as server:
+        program = Program("harness.py", flags_for(server, tmp_path / "bench"), tmp_path)
+        assert held.arrived.acquire(timeout=SECONDS)
+        program.send(signal.SIGHUP)
+        program.until("^Stopping:")
+        program.send(signal.SIGHUP)
+        held.may.set()
+        assert program.end() == 130
+    [journal] = (home / "predictions" / "r" / "journal").glob("*.jsonl")
+    assert '"event": "reply"' in journal.read_text()
+
+
+def test_a_run_outlives_its_terminal(home: Path, tmp_path: Path) -> None:
+    """Of which it need not have been told: `& disown`."""
+    held = Held()
+    for each in range(4):
+        write_exercise(tmp_path / "bench", f"sum-{each}")
+    shown, terminal = os.openpty()
+    with ChatServer([held]) as server:
+        command = [sys.executable, str(PROJECT / "harness.py"), *map(str, flags_for(server, tmp_path / "bench"))]
+        process = subprocess.Popen(command, stdout=terminal, stderr=terminal, cwd=tmp_path, start_new_session=True)
+        os.close(terminal)
+        assert held.arrived.acquire(timeout=SECONDS)
+        os.close(shown)
+        held.may.set()
+        assert process.wait(SECONDS) in (0, 1)
+    assert len(predictions(home)) == 4
+
+
 def test_scoring_goes_on_too(run: Run, home: Path, tmp_path: Path) -> None:
     for each in range(8):
         write_exercise(tmp_path / "bench", f"sum-{each}", tests=SLOW)

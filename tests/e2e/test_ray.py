@@ -158,9 +158,16 @@ def test_after_the_driver_is_killed_nobody_asks_and_local_goes_on(
 ) -> None:
     there, run = elsewhere(place, "killed"), Run(place.folder, "killed")
     with counting(place.folder / "driver.log") as server:
-        there.kill([*there.harness("killed", server), *on(cluster)], partial(asked_so_far, server, questions // 2), 0.0)
+        workers = list[int]()
+
+        def reached() -> bool:
+            workers[:] = workers or actors(cluster)
+            return asked_so_far(server, questions // 2)
+
+        there.kill([*there.harness("killed", server), *on(cluster)], reached, 0.0)
         known, asked = answered(run), len(server.requests())
-        assert all(map(ends, actors(cluster)))
+        assert workers
+        assert all(map(ends, workers))
         assert len(server.requests()) <= asked + JOBS, "only those that had leave to ask"
         there.run(there.harness("killed", server))
         assert known

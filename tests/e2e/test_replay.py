@@ -12,6 +12,7 @@ import pytest
 from retrial import registry
 from retrial.attempts import Reply
 from retrial.protocols import Edit
+from retrial.store import Run as Stored
 from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, TESTS, WRONG, reply, write_exercise
 from tests.servers import Answer, ChatServer, status
@@ -77,8 +78,7 @@ def play(run: Run, *flags: object) -> subprocess.CompletedProcess[str]:
 
 
 def prediction(home: Path, run: str, task: str = TASK) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((home / "predictions" / run / f"{task}.json").read_text())
-    return content
+    return Stored(home, run).whole_prediction(task)
 
 
 def unmeasured(value: Any) -> Any:
