@@ -28,7 +28,7 @@ def test_a_real_model_edits_real_code_and_nothing_is_asked_twice(run: Run, home:
     done = run("harness.py", *flags)
     assert done.returncode == 0, done.stderr
     folder = home / "predictions" / "demo-python--edit--local"
-    journals = {path.name: path.read_bytes() for path in (folder / "journal").iterdir()}
+    journals = {path.name: path.read_bytes() for path in (folder / "journal").glob("*.jsonl")}
     assert len(journals) == 2
     for path in folder.glob("aider_*.json"):
         record = json.loads(path.read_text())
@@ -38,7 +38,7 @@ def test_a_real_model_edits_real_code_and_nothing_is_asked_twice(run: Run, home:
     again = run("harness.py", *flags)
     assert again.returncode == 0
     assert "2 done before" in again.stderr
-    assert {path.name: path.read_bytes() for path in (folder / "journal").iterdir()} == journals
+    assert {path.name: path.read_bytes() for path in (folder / "journal").glob("*.jsonl")} == journals
 
     report = run("report.py", "--sandbox", "bwrap")
     assert report.returncode == 0, report.stderr
