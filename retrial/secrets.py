@@ -91,7 +91,9 @@ class Known:
         """What stands behind the name of a secret in a command, a header or an address, and what looks like a key."""
         for text in arguments:
             named = (value for value in _NAMED_ARGUMENT.findall(text) if not _is_path(value))
-            self.learn(*named, *_BEARER.findall(text), *LIKE_A_KEY.findall(text))
+            # Models and tasks have names with hyphens too.
+            keys = (value for value in LIKE_A_KEY.findall(text) if _TOKEN.search(value))
+            self.learn(*named, *_BEARER.findall(text), *keys)
             self.learn_address(text)
 
     def learn_address(self, text: str) -> None:

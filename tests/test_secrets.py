@@ -152,12 +152,20 @@ def test_arguments_are_known_by_the_names_before_them(argument: str) -> None:
     assert known.masked(argument) == argument.replace("k-5f1c09d2a77b", HIDDEN)
 
 
-def test_an_argument_that_looks_like_a_key_is_one_and_all_others_stay() -> None:
-    known = Known()
-    known.learn_arguments(
-        ["--command", "agent sk-proj-5f1c09d2a77b", "--max-tokens", "8192", "-m", "openai/gpt-5-mini"]
-    )
-    assert known.masked("agent sk-proj-5f1c09d2a77b 8192 openai/gpt-5-mini") == f"agent {HIDDEN} 8192 openai/gpt-5-mini"
+def test_an_argument_that_looks_like_a_key_is_one_and_names_with_hyphens_are_none() -> None:
+    known, key = Known(), "sk-proj-5f1c09d2a77b4e99"
+    others = [
+        "--max-tokens",
+        "8192",
+        "-m",
+        "openai/gpt-5-mini",
+        "-m",
+        "xai-grok-code-fast-1",
+        "-t",
+        "key-value-with-ttl",
+    ]
+    known.learn_arguments(["--command", f"agent {key}", *others])
+    assert known.masked(" ".join([key, *others])) == " ".join([HIDDEN, *others])
 
 
 def test_fields_of_a_request_are_known_by_their_names() -> None:
