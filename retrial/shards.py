@@ -196,9 +196,12 @@ class Together:
         if self.overlapping:
             yield f"in several shards of '{self.whole}': {some(self.overlapping)}; of each the best is taken"
         if self.missing:
-            tasks = counted(sum(shard.size for shard in self.missing), "task")
+            number = sum(shard.size for shard in self.missing)
+            what = (
+                f"{counted(number, 'task')}, not measured but where another run has {'it' if number == 1 else 'them'}"
+            )
             numbers = some([str(shard.number) for shard in self.missing])
-            yield f"missing of the {self.first.of} shards of '{self.whole}': {numbers}, with {tasks} not measured"
+            yield f"missing of the {self.first.of} shards of '{self.whole}': {numbers}, with {what}"
 
     def _numbers(self) -> Counter[int]:
         return Counter(shard.number for shard, _ in self.given)

@@ -252,7 +252,9 @@ def test_a_missing_shard_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     a_shard(tmp_path, 3, record("c"), record("f"))
     merged(tmp_path, "R--1-of-3", "R--3-of-3")
     assert shards_of(tmp_path)["missing"] == [2]
-    assert said(capsys) == ["note: missing of the 3 shards of 'R': 2, with 2 tasks not measured"]
+    assert said(capsys) == [
+        "note: missing of the 3 shards of 'R': 2, with 2 tasks, not measured but where another run has them"
+    ]
 
 
 def test_a_shard_that_has_no_task_is_not_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +302,7 @@ def test_shards_that_were_run_otherwise_are_said(tmp_path: Path, capsys: pytest.
     assert said(capsys) == [
         "note: 'R--3-of-3' was cut from another selection: 9 tasks (other), not 6 tasks (d)",
         "note: 'R--2-of-3' was run with other settings: tries 2, not 1",
-        "note: missing of the 3 shards of 'R': 3, with 2 tasks not measured",
+        "note: missing of the 3 shards of 'R': 3, with 2 tasks, not measured but where another run has them",
     ]
     assert shards_of(tmp_path, "all")["missing"] == [3]
     assert "tries" not in Run(tmp_path, "all").config()["identity"]

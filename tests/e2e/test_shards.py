@@ -71,7 +71,10 @@ def test_a_missing_and_a_doubled_shard_are_said_and_what_is_missing_is_not_measu
     shutil.copytree(home / "predictions/cut--2-of-3", elsewhere)
     done = report(run, "cut--1-of-3", "cut--2-of-3", elsewhere, code=1)
     assert "note: given more than once of the 3 shards of 'cut': 2" in done.stderr
-    assert "note: missing of the 3 shards of 'cut': 3, with 1 task not measured" in done.stderr
+    assert (
+        "note: missing of the 3 shards of 'cut': 3, with 1 task, not measured but where another run has it"
+        in done.stderr
+    )
     content = results(home, "cut")
     ((missing, why),) = content["not_measured"].items()
     assert why == "shard 3 of 3 is missing: run it, or name it too"
