@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_TASKS ?= 6
+PYTEST ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check sandbox
@@ -38,7 +39,7 @@ demo: setup sandbox
 	@$(BIN)/python report.py demo
 
 test: $(VENV)/.ready-dev sandbox
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PYTEST)
 
 check: $(VENV)/.ready-dev
 	@$(BIN)/ruff format --check .
