@@ -155,6 +155,8 @@ class _Line(logging.Formatter):
             "where": record.name,
             "message": record.getMessage(),
         }
-        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        # Libraries put fields of their own into every record.
+        own = (name for name in vars(record) if name not in _STANDARD and not name.startswith("_"))
+        fields = {name: getattr(record, name) for name in own}
         trace = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
         return KNOWN.masked(json.dumps({**known, **_ABOUT.get(), **fields, **trace, **known}, default=str))

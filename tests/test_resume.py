@@ -381,7 +381,8 @@ def test_no_kill_lets_a_task_spend_more_than_its_limit(undisturbed: Whole, tmp_p
             break
         except Killed:
             continue
-    assert not prediction.not_measured
+    # Without the kills it could have gone on: that is no model's failure.
+    assert "replies that did not arrive" in prediction.not_measured
     assert len(billed) >= 3
     assert sum(billed) <= limit
     assert committed(journal.read(written(tmp_path))) == pytest.approx(sum(billed))
