@@ -2,11 +2,12 @@
 
 Every task takes two questions: the first reply has no edit, the second the right one. So model time is
 tasks × 2 / in flight × seconds, eight rounds of 3 s. Its tests run once, in a real sandbox. What needs the cores is
-measured alone, one after the other, with nobody else about: the sandbox runs (CPU of bubblewrap and all below it), the
-client (harness.py's own CPU for a task, git included, with an instant model and sandbox runs that are remembered) and
-the server (its CPU for the same questions). Together, over the cores, that is the least time that the cores can take;
-the ideal is the larger of this and model time. Where other programs use the cores too, what they took is told, and
-subtracted once more: wall time without them is wall time less their CPU over the cores.
+measured alone, one after the other, with nobody else about: the sandbox runs (by the machine's own counters: a tenth of
+it is the kernel tidying up after them, on nobody's account; what is on the account of bubblewrap and all below it is
+told beside it), the client (harness.py's own CPU for a task, git included, with an instant model and sandbox runs that
+are remembered) and the server (its CPU for the same questions). Together, over the cores, that is the least time that
+the cores can take; the ideal is the larger of this and model time. CPU that none of these accounts for is told, and
+what wall time would be without it: wall time less that CPU over the cores.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ SAMPLE = 40
 """Tasks for what is measured alone."""
 THOUGHT = "I have to think about it."
 USAGE = {"prompt_tokens": 300, "completion_tokens": 20}
+IDLE = 3.0
+"""Seconds in which nothing is done."""
 EVERY = 0.5
 """Seconds between two looks at the process."""
 
@@ -84,9 +87,7 @@ def measure(options: argparse.Namespace) -> None:
         others = max(0.0, all_cpu() - before - own - options.tasks * (alone["sandbox"] + alone["server"]))
         quiet_wall = wall - others / cores
         print(f"wall {wall:.1f} s: {wall / max(model, busy):.2f} × ideal (at most 1.15)")
-        print(
-            f"others took {others:.0f} s of CPU; without them {quiet_wall:.1f} s: {quiet_wall / max(model, busy):.2f} ×"
-        )
+        print(f"{others:.0f} s of CPU more; without them {quiet_wall:.1f} s: {quiet_wall / max(model, busy):.2f} ×")
 
 
 def measure_alone(bench: Path) -> dict[str, float]:
@@ -99,8 +100,21 @@ def measure_alone(bench: Path) -> dict[str, float]:
         before, served = cpu(), cpu_of(server)
         run_here(flags, "measured", sandbox)
         client, serving = cpu() - before, cpu_of(server) - served
-    tested = sum(cpu_of_job(sandbox, job) for job in sandbox.jobs[:SAMPLE])
-    return {"sandbox": tested / SAMPLE, "client": client / SAMPLE, "server": serving / SAMPLE}
+    return {"sandbox": tested_alone(sandbox) / SAMPLE, "client": client / SAMPLE, "server": serving / SAMPLE}
+
+
+def tested_alone(sandbox: Remembering) -> float:
+    """CPU of the whole machine for all sandbox runs, without what it uses when nothing is done."""
+    idle = -all_cpu()
+    time.sleep(IDLE)
+    idle = (idle + all_cpu()) / IDLE
+    before, started = all_cpu(), time.perf_counter()
+    accounted = sum(cpu_of_job(sandbox, job) for job in sandbox.jobs[:SAMPLE])
+    found = all_cpu() - before - idle * (time.perf_counter() - started)
+    print(
+        f"of a sandbox run's CPU, on its processes' account: {1000 * accounted / SAMPLE:.0f} ms; idle {idle:.3f} cores"
+    )
+    return found
 
 
 def cpu_of_job(sandbox: Remembering, job: Job) -> float:
