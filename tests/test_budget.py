@@ -19,13 +19,16 @@ from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCa
 from retrial.benchmarks.exercism import Exercism
 from retrial.budget import Budget, committed, committed_in, most, prompt_tokens, purse
 from retrial.config import HarnessOptions, ModelChoice
+from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.journal import Journal
 from retrial.models import ModelSettings, _chat, _weights, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
+from retrial.stopping import Stop
 from retrial.store import Run
+from retrial.turns import Turns
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.conftest import Run as Program
@@ -204,6 +207,19 @@ def test_a_task_out_of_money_for_replies_that_did_not_arrive_is_not_measured() -
         purse(1.0, [ASKED, answered(0.6)]).check(0.5)
     with pytest.raises(OutOfMoney):
         purse(1.0, [*killed, ASKED, answered(0.5)]).check(0.5)
+
+
+def test_what_a_lost_worker_had_asked_may_be_billed_and_the_sum_stays_known(tmp_path: Path) -> None:
+    stop, budget = Stop(), Budget(None)
+    turns = Turns(1, stop)
+    desk = Desk(Run(tmp_path, "r"), budget, turns, stop)
+    number = desk.begin("t", b"", 0.01)
+    desk.lost("t")
+    assert budget.shown() == "0.0100 USD (0.0100 of it perhaps not billed)"
+    # Its turn is free again, and what it says later changes nothing.
+    turns.end(turns.begin())
+    desk.end(number, "t", b"", 0.5)
+    assert budget.spent == 0.01
 
 
 def test_a_task_that_loses_a_reply_now_is_not_measured_either() -> None:
