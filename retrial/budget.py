@@ -140,7 +140,6 @@ def _not_enough(whose: str, limit: float | None, spent: float, amount: float, fl
         return f"{whose} of {limit:g} USD cannot be kept to: what was spent before is not known; leave {flag} out."
     following = f", and the next call could cost {amount:.4f}" if amount else ""
     perhaps = f", {unsettled:.4f} of it for replies that did not arrive, perhaps unbilled" if unsettled > CENTS else ""
-
     return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{perhaps}{following}; raise {flag}."
 
 

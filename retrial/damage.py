@@ -54,7 +54,7 @@ def _aside(path: Path, number: int) -> Path:
 
 def was_mended(path: Path) -> bool:
     """Whether what is there was made of something that is set aside."""
-    return path.exists() and free_name(path) != _aside(path, 1)
+    return path.exists() and os.path.lexists(_aside(path, 1))
 
 
 def set_aside(path: Path, why: str) -> str:

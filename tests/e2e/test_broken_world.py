@@ -197,6 +197,13 @@ def solved(run: Run, tmp_path: Path, number: int) -> tuple[object, ...]:
     return arguments
 
 
+def also_started(home: Path, when: str) -> None:
+    """Another run, like `it`."""
+    stored = json.loads((home / "predictions" / "it" / "run.json").read_text())
+    (home / "predictions" / "other").mkdir()
+    (home / "predictions" / "other" / "run.json").write_text(json.dumps({**stored, "run": "other", "started": when}))
+
+
 def test_damaged_files_are_named_set_aside_and_made_anew(run: Run, home: Path, tmp_path: Path) -> None:
     arguments, folder = solved(run, tmp_path, 4), home / "predictions" / "it"
     before = predictions(folder)
@@ -253,10 +260,7 @@ def test_one_byte_of_a_prediction_is_enough_to_be_noticed(run: Run, home: Path, 
 
 def test_the_latest_run_is_found_also_when_its_settings_are_damaged(run: Run, home: Path, tmp_path: Path) -> None:
     solved(run, tmp_path, 1)
-    older = home / "predictions" / "older"
-    older.mkdir()
-    stored = json.loads((home / "predictions" / "it" / "run.json").read_text())
-    (older / "run.json").write_text(json.dumps({**stored, "run": "older", "started": "2020-01-01T00:00:00+00:00"}))
+    also_started(home, "2020-01-01T00:00:00+00:00")
     (home / "predictions" / "it" / "run.json").write_text("{")
     assert "predictions/it/results.json" in run("report.py", "--sandbox", "bwrap").stdout
 
@@ -315,10 +319,7 @@ def test_one_process_scores_a_run_at_a_time_and_says_who(run: Run, home: Path, t
 
 def test_a_clock_that_was_wrong_does_not_hide_the_latest_run(run: Run, home: Path, tmp_path: Path) -> None:
     solved(run, tmp_path, 1)
-    other = home / "predictions" / "from-the-future"
-    other.mkdir()
-    stored = json.loads((home / "predictions" / "it" / "run.json").read_text())
-    (other / "run.json").write_text(json.dumps({**stored, "started": "2999-01-01T00:00:00+00:00"}))
+    also_started(home, "2999-01-01T00:00:00+00:00")
     done = run("report.py", "--sandbox", "bwrap")
     assert "predictions/it/results.json" in done.stdout
 
