@@ -18,6 +18,8 @@ from retrial.secrets import KNOWN, hidden
 DONE = 0
 NOT_MEASURED = 1
 BAD_USAGE = 2
+MISSED = 3
+"""`--fail-under` or `--baseline`."""
 INTERRUPTED = 130
 GARBAGE = 200_000
 """Objects more than before, and it is looked for."""

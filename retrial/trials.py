@@ -38,7 +38,7 @@ class Trial:
     """When it was just made of several runs."""
 
 
-def find_grid(rest: Sequence[str]) -> Run | None:
+def find_group(rest: Sequence[str]) -> Run | None:
     """The grid that is named alone, or that was started last; None when it is anything else.
 
     Raises: UsageError when there is nothing.
