@@ -2,10 +2,205 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
+from retrial import __version__, outputs, pairs, past, paths, program, shards, submissions, trials
+from retrial.conditions import Side, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
+from retrial.errors import UsageError
+from retrial.progress import NOTE, say
+from retrial.score_run import score_run
+from retrial.store import Run, find_run, read_json
+from retrial.summary import SCHEMA
+from retrial.trials import Trial
+from retrial.versus import render, row
+
+KIND = "comparison"
+LONGEST = 200
+ALL_PAIRS = 4
+"""Of more runs than this, each is compared with the first alone."""
+NOT_WITH = (
+    *("gold", "null", "calibrate", "doctor", "attempts", "repeat", "task", "filter_category"),
+    *("fail_under", "baseline", "submission", "junit", "markdown", "csv"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One that is to be compared."""
+
+    run: Run
+    trial: Trial | None = None
+    """Of a predictions file, which is no run before it is scored."""
 
 
 def run(options: ReportOptions, texts: Sequence[str]) -> int:
-    raise NotImplementedError
+    """Score what is not scored yet, print and write what differs; 1 when scoring left something not measured."""
+    _refuse(options)
+    entries = _entries(options, texts)
+    target = _target(options.run, [entry.run.name for entry in entries])
+    _refuse_other_benchmarks(entries)
+    scored = [_scored(options, entry) for entry in entries]
+    content = compared(target.name, [side for side, _ in scored])
+    target.write_results(content)
+    print(render(content))
+    outputs.write_comparison(target, content)
+    return program.DONE if all(whole for _, whole in scored) else program.NOT_MEASURED
+
+
+def compared(name: str, sides: Sequence[Side]) -> dict[str, Any]:
+    """The content of results.json: a row for each run, and the pairs."""
+    chosen = combinations(sides, 2) if len(sides) <= ALL_PAIRS else ((sides[0], other) for other in sides[1:])
+    found = pairs.corrected([pairs.pair(a, b) for a, b in chosen])
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "run": name,
+        "benchmark": sides[0].content.get("benchmark"),
+        "command": program.command(),
+        "runs": [row(side) for side in sides],
+        "pairs": [pairs.record(each) for each in found],
+        "warnings": list(dict.fromkeys(warning for each in found for warning in each.differences.warnings)),
+        "retrial": __version__,
+    }
+
+
+def _refuse(options: ReportOptions) -> None:
+    """Raises: UsageError for what does not go together."""
+    plain = ReportOptions()
+    given = [name for name in NOT_WITH if getattr(options, name) != getattr(plain, name)]
+    if given:
+        raise UsageError(f"--compare does not go with --{given[0].replace('_', '-')}: leave one of them out.")
+
+
+def _entries(options: ReportOptions, texts: Sequence[str]) -> list[Entry]:
+    """Raises: UsageError for fewer than two, for what is named twice, and for what holds no predictions."""
+    entries = [entry for text in texts for entry in _named(options, text)]
+    names = [entry.run.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"Run '{name}' is named twice: a run cannot be compared with itself.")
+    if len(entries) < 2:
+        raise UsageError("--compare needs two runs or prediction files, or more: name them.")
+    return entries
+
+
+def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
+    """A run or a file; for a grid or repeats, their runs."""
+    home = paths.home()
+    if not (home / "predictions" / text).exists() and shards.in_place_of_wholes(home, (text,)) != (text,):
+        raise UsageError(f"'{text}' is there in shards only: make one result of them first with 'report.py {text}'.")
+    run = find_run(home, text)
+    if run is None:
+        trial = trials.from_file(options, Path(text))
+        yield Entry(run=trial.run, trial=trial)
+        return
+    stored = run.config()
+    if not isinstance(stored.get("runs"), list):
+        yield Entry(run=run)
+        return
+    for member in (Run(home, each["run"]) for each in stored["runs"]):
+        if member.exists():
+            yield Entry(run=member)
+        else:
+            say(f"{NOTE}'{member.name}' of '{run.name}' was never started: it is left out")
+
+
+def _target(name: str, names: Sequence[str]) -> Run:
+    """Where the comparison is kept.
+
+    Raises: UsageError when something else is there.
+    """
+    whole = name or "--".join(("compare", *names))
+    if not name and len(whole) > LONGEST:
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+        whole = f"{whole[: LONGEST - 9]}-{digest}"
+    found = Run(paths.home(), whole)
+    earlier = read_json(found.results_path) if found.results_path.is_file() else {"kind": KIND}
+    if found.exists() or not isinstance(earlier, dict) or earlier.get("kind") != KIND:
+        raise UsageError(f"There is a run '{whole}' already: give the comparison another name with --run.")
+    return found
+
+
+def _refuse_other_benchmarks(entries: Sequence[Entry]) -> None:
+    """Before anything is scored.
+
+    Raises: UsageError.
+    """
+    known = [Side(name=entry.run.name, content={"provenance": {"benchmark": _benchmark(entry)}}) for entry in entries]
+    for other in known[1:]:
+        refuse_other_benchmark(known[0], other)
+
+
+def _benchmark(entry: Entry) -> Mapping[str, Any]:
+    if entry.trial:
+        return entry.trial.benchmark.provenance
+    identity = past.identity(entry.run, entry.run.config())
+    return {"source": identity.get("benchmark"), "digest": identity.get("benchmark_digest")}
+
+
+def _scored(options: ReportOptions, entry: Entry) -> tuple[Side, bool]:
+    """With its results, and whether scoring it now left nothing out."""
+    run, whole = entry.run, entry.trial is None or not entry.trial.problems
+    content = None if options.fresh else _scored_before(entry)
+    if content is None:
+        say(f"Compare: {run.name} is scored")
+        report, _ = score_run(options, entry.trial or trials.from_run(options, run))
+        whole = whole and not report.not_measured and not report.shards.get("missing")
+        content = read_results(run.results_path)
+    return Side(name=run.name, content=content, config=run.config()), whole
+
+
+def _scored_before(entry: Entry) -> dict[str, Any] | None:
+    """Its results, if they are of exactly the predictions that it has now."""
+    run = entry.run
+    if not run.exists() or not run.results_path.is_file():
+        return None
+    with suppress(UsageError):
+        # What cannot be read is made anew.
+        content = read_results(run.results_path)
+        return content if _covers(entry, content) else None
+    return None
+
+
+def _covers(entry: Entry, content: Mapping[str, Any]) -> bool:
+    run = entry.run
+    scored, skipped = {each["instance_id"] for each in content["instances"]}, set(content["skipped"])
+    missing = set[str]()
+    if past.holds_predictions(run.config()):
+        found = past.read(run)
+        predicted, missing = set(found.records), set(found.not_predicted)
+        files = [run.prediction_path(instance_id) for instance_id in predicted]
+    else:
+        predicted, files = _in_bundle(entry, scored | skipped), [run.bundle_path]
+    newest = max((path.stat().st_mtime_ns for path in files), default=0)
+    return (
+        scored <= predicted <= scored | skipped
+        and set(content["not_measured"]) - scored == missing
+        and newest <= run.results_path.stat().st_mtime_ns
+        and _is_about(entry, content)
+    )
+
+
+def _in_bundle(entry: Entry, known: Collection[str]) -> set[str]:
+    """Predictions made elsewhere.
+
+    Raises: UsageError when there are others than those that are known.
+    """
+    if entry.trial:
+        return {each.instance_id for each in entry.trial.submissions}
+    imported = submissions.read(entry.run.bundle_path, known)
+    if imported.problems:
+        raise submissions.refuse(imported)
+    return set(imported.submissions)
+
+
+def _is_about(entry: Entry, content: Mapping[str, Any]) -> bool:
+    """A file may have been scored as another benchmark's before."""
+    return entry.trial is None or content["provenance"].get("benchmark") == dict(entry.trial.benchmark.provenance)

@@ -47,6 +47,16 @@ def by_format(found: Sequence[Case]) -> dict[str, dict[str, Any]]:
     return {name: columns(own, turns) for name, own in cases.by_field(found, "edit_format").items()}
 
 
+def by_model_and_format(found: Sequence[Case]) -> list[dict[str, Any]]:
+    """Of one run: each model in each format, with the tasks that it was tried on."""
+    turns = _most_turns(found)
+    return [
+        {"model": model, "edit_format": edit_format, **columns(each, turns)}
+        for model, own in cases.by_field(found, "model").items()
+        for edit_format, each in cases.by_field(own, "edit_format").items()
+    ]
+
+
 def side_by_side(runs: Sequence[Compared], not_started: Sequence[str] = ()) -> dict[str, Any]:
     """What the runs of a grid have in common, each of them, and the sums by format and by model."""
     everything = [case for run in runs for case in run.measured]

@@ -2,12 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from retrial import paths, program
+from retrial.conditions import Side, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
+from retrial.errors import UsageError
+from retrial.pairs import pair
+from retrial.plain import to_json
+from retrial.progress import NOTE, say
+from retrial.store import Run, find_run, read_json
+
+
+def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:
+    """What cannot be judged is not worth scoring; `texts` are what is to be scored, as far as it was named.
+
+    Raises: UsageError.
+    """
+    if options.fail_under is not None and not 0 <= options.fail_under <= 100:
+        raise UsageError(f"--fail-under takes a percentage, 0 to 100, not {options.fail_under:g}.")
+    if not options.baseline:
+        return
+    path, before = _baseline(options.baseline)
+    for run in (find_run(paths.home(), text) for text in texts):
+        if run is None:
+            continue
+        if len(texts) == 1 and run.results_path.resolve() == path.resolve():
+            raise UsageError(f"{_own(run.name)}: name another run with --baseline, or a copy of its results.json.")
+        _refuse_other_benchmark(before, run)
 
 
 def judge(options: ReportOptions, content: Mapping[str, Any]) -> int:
-    """The exit code of what was missed; 0 when nothing was."""
-    return 0
+    """The exit code of what was missed; 0 when nothing was. Says of each gate how it went."""
+    missed = [
+        *([_below(options.fail_under, content["rate"])] if options.fail_under is not None else []),
+        *([_worse(options.baseline, content)] if options.baseline else []),
+    ]
+    return program.MISSED if any(missed) else program.DONE
+
+
+def _below(wanted: float, rate: Mapping[str, Any]) -> bool:
+    if not rate["of"]:
+        print(f"--fail-under {wanted:g}: missed. Nothing was measured.")
+        return True
+    missed = bool(rate["percent"] < wanted)
+    print(f"--fail-under {wanted:g}: {'missed' if missed else 'kept'}. {rate['percent']:g} % are resolved.")
+    return missed
+
+
+def _worse(text: str, content: Mapping[str, Any]) -> bool:
+    """Significantly, and not just by chance; also when that cannot be told at all."""
+    try:
+        path, before = _baseline(text)
+        run = Run(paths.home(), str(content["run"]))
+        if run.results_path.resolve() == path.resolve():
+            raise UsageError(f"{_own(run.name)}.")
+        found = pair(before, _side(run, before.name, content))
+    except UsageError as error:
+        print(f"--baseline {text}: missed. {error}")
+        return True
+    for warning in found.differences.warnings:
+        say(f"{NOTE}{warning}")
+    missed = not found.common or (found.more_than_chance and found.difference < 0)
+    print(f"--baseline {text}: {'missed' if missed else 'kept'}. {found.sentence}")
+    return missed
+
+
+def _baseline(text: str) -> tuple[Path, Side]:
+    """What is compared with: a run, a results.json, or a folder that has one.
+
+    Raises: UsageError.
+    """
+    run = find_run(paths.home(), text)
+    given = Path(text)
+    path = run.results_path if run else given / "results.json" if given.is_dir() else given
+    if not path.is_file():
+        first = f": score it first with 'report.py {run.name}'" if run else ""
+        raise UsageError(f"The baseline '{text}' has no results.json{first}.")
+    content = read_results(path)
+    stored = path.with_name("run.json")
+    config = read_json(stored) if stored.is_file() else {}
+    name = str(content.get("run") or path.parent.name)
+    return path, Side(name=name, content=content, config=config if isinstance(config, dict) else {})
+
+
+def _side(run: Run, taken: str, content: Mapping[str, Any]) -> Side:
+    """What was scored just now; an earlier result of the same run has its name."""
+    # As it would be read back: only so is the same the same.
+    provenance = json.loads(to_json(content["provenance"]))
+    name = f"{run.name} (now)" if run.name == taken else run.name
+    return Side(name=name, content={**content, "provenance": provenance}, config=_config(run))
+
+
+def _config(run: Run) -> dict[str, Any]:
+    return run.config() if run.exists() else {}
+
+
+def _refuse_other_benchmark(before: Side, run: Run) -> None:
+    """As far as it is known before it is scored."""
+    identity = _config(run).get("identity", {})
+    if "benchmark" in identity:
+        benchmark = {"source": identity["benchmark"], "digest": identity.get("benchmark_digest")}
+        refuse_other_benchmark(before, Side(name=run.name, content={"provenance": {"benchmark": benchmark}}))
+
+
+def _own(name: str) -> str:
+    return f"Run '{name}' cannot be its own baseline"

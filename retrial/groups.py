@@ -1,45 +1,130 @@
-"""Runs that belong together, the cells of a grid: each is scored, then they are put side by side."""
+"""Runs that belong together, the cells of a grid or repeats: each is scored, then they are put side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from retrial import __version__, paths, program, table, trials
+from retrial import __version__, outputs, paths, program, repeated, table, trials
 from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
+from retrial.errors import UsageError
 from retrial.progress import say
+from retrial.repeated import IDENTICAL, Repeat
 from retrial.score_run import score_run
 from retrial.store import Run
-from retrial.summary import SCHEMA, compared
+from retrial.summary import SCHEMA, Report, compared
+from retrial.trials import Trial
+from retrial.words import counted
+
+OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
+"""Options that take one run's results."""
+
+Listed = Mapping[str, Any]
+"""What a group's run.json says of one of its runs."""
 
 
-def score(options: ReportOptions, grid: Run) -> int:
-    """Score every run of a grid, and put them side by side; returns the worst exit code."""
-    listed = grid.config()["runs"]
-    found, missing = list[Compared](), list[str]()
-    for place, each in enumerate(listed, start=1):
+def score(options: ReportOptions, group: Run) -> int:
+    """Score every run of a group, and put them side by side; returns the worst exit code."""
+    stored = group.config()
+    _refuse(options, group.name, stored["runs"])
+    missing = [each["run"] for each in stored["runs"] if not Run(paths.home(), each["run"]).exists()]
+    if stored["kind"] == "repeats":
+        repeats = [repeated.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)]
+        unmeasured = any(each.not_measured for each in repeats)
+        content, shown = _repeats_results(group, repeats, missing)
+    else:
+        found = [compared(report, each["model"], each["edit_format"]) for each, _, report in _scored(options, group)]
+        unmeasured = any(each.not_measured for each in found)
+        content, shown = _grid_results(group, found, missing)
+    group.write_results(content)
+    print(shown)
+    outputs.write_comparison(group, content)
+    return program.NOT_MEASURED if missing or unmeasured else program.DONE
+
+
+def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:
+    """A gate that judges nothing would be taken for one that was passed. Raises: UsageError."""
+    for option in OF_ONE_RUN:
+        if getattr(options, option) not in (None, ""):
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} is about one run, and '{name}' is {len(runs)}: name one, '{runs[0]['run']}'.")
+
+
+def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial, Report]]:
+    """Each run that has files, one after the other."""
+    stored = group.config()
+    score_one = repeated.score if options.repeat > 1 else score_run
+    for place, each in enumerate(stored["runs"], start=1):
         run = Run(paths.home(), each["run"])
-        if not run.exists():
-            missing.append(run.name)
-            continue
-        say(f"Grid {grid.name}: run {place} of {len(listed)}, {run.name}")
-        report, _ = score_run(options, trials.from_run(options, run))
-        found.append(compared(report, each["model"], each["edit_format"]))
-    content = _grid_results(grid, found, missing)
-    grid.write_results(content)
-    print(table.comparison(content))
-    print(f"\nResults: {grid.results_path}")
-    return program.NOT_MEASURED if missing or any(each.not_measured for each in found) else program.DONE
+        if run.exists():
+            title = f"{stored['kind'].capitalize()} {group.name}"
+            say(f"{title}: run {place} of {len(stored['runs'])}, {run.name}")
+            trial = trials.from_run(options, run)
+            report, content = score_one(options, trial)
+            outputs.write(options, run, content)
+            if said := repeated.told(content):
+                print(f"{run.name}\n{said}\n")
+            yield each, trial, report
 
 
-def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> dict[str, object]:
-    stored = grid.config()
-    return {
-        "schema": SCHEMA,
-        "kind": "grid",
-        "run": grid.name,
-        "command": stored["command"],
-        "identity": stored["identity"],
-        **side_by_side(found, missing),
-        "retrial": __version__,
-    }
+def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
+    content = _results(grid, side_by_side(found, missing))
+    return content, table.comparison(content)
+
+
+def _repeats_results(group: Run, found: Sequence[Repeat], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
+    content = _results(group, repeated.together(found, missing))
+    return content, repeats_table(content)
+
+
+def _results(group: Run, own: Mapping[str, Any]) -> dict[str, Any]:
+    stored = group.config()
+    head = {name: stored[name] for name in ("kind", "run", "command", "identity")}
+    return {"schema": SCHEMA, **head, **own, "retrial": __version__}
+
+
+def repeats_table(content: Mapping[str, Any]) -> str:
+    """Repeats side by side, and what they say together."""
+    rows = [
+        (
+            row["run"],
+            str(row["seed"]),
+            f"{row['resolved']}/{row['of']}",
+            f"{row['percent']:.1f} % ({row['low']:.0f} to {row['high']:.0f})",
+            f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
+            table.money(row["cost"]),
+        )
+        for row in content["runs"]
+    ]
+    shown = table.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
+    return f"{shown}\n\n" + "\n".join([*_summary(content), *_remarks(content)])
+
+
+def _summary(content: Mapping[str, Any]) -> list[str]:
+    common, spread = content["common"], content["spread"]
+    lines = [f"measured by all {common['measured_by_all']} of {common['of']} tasks (column common: of these alone)"]
+    if spread is None:
+        return [*lines, "mean            none: there is no task that all runs have measured"]
+    k, twice = str(spread["runs"]), sum(len(content[name]) for name in ("always", "never", "flips"))
+    if spread["runs"] < 2:
+        return [*lines, f"mean            {content['mean']:.1f} %, of one run: there is nothing to compare it with"]
+    return [
+        *lines,
+        f"mean            {content['mean']:.1f} % (spread {spread['standard_deviation']:.1f} points over {k} runs; "
+        f"{spread['min']:.1f} to {spread['max']:.1f}); pass@{k} {content['pass_at'][k]:.1f} %; "
+        f"{len(content['flips'])} of {counted(twice, 'task')} flipped",
+        f"always, never   {len(content['always'])} resolved in every run, {len(content['never'])} in none",
+    ]
+
+
+def _remarks(content: Mapping[str, Any]) -> list[str]:
+    differing = ", ".join(content["conditions_differ"])
+    void = [name for name in content["flips"] if name in content["void"]]
+    return [
+        *(f"not measured    {row['not_measured']} in {row['run']}" for row in content["runs"] if row["not_measured"]),
+        *(f"not started     {name}" for name in content["not_started"]),
+        *([f"void here       {len(void)} of those that flipped: it may be the tests"] if void else []),
+        *([f"note: runs differ in more than their seeds: {differing} (conditions_differ)"] if differing else []),
+        *([f"note: {IDENTICAL}"] if content["identical"] else []),
+    ]

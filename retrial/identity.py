@@ -66,8 +66,8 @@ def refuse_other_identity(plan: Plan) -> None:
     refuse_change(plan.run, {**identity(plan), **(plan.shard.identity if plan.shard else {})})
 
 
-def refuse_change(run: Run, new: Mapping[str, Any], *, grid: bool = False) -> None:
-    """Raises: UsageError when there is something else of that name already."""
+def refuse_change(run: Run, new: Mapping[str, Any], *, kind: str = "") -> None:
+    """`kind` is that of a group of runs. Raises: UsageError when there is something else of that name already."""
     if not run.exists():
         if run.journal_paths():
             raise UsageError(
@@ -78,8 +78,9 @@ def refuse_change(run: Run, new: Mapping[str, Any], *, grid: bool = False) -> No
     stored = run.config()
     if stored.get("program") != "harness.py":
         raise UsageError(f"Run '{run.name}' holds predictions made elsewhere: name another run with --run.")
-    if past.is_grid(stored) != grid:
-        raise UsageError(f"'{run.name}' is {'one run' if grid else 'a grid'} already: name another with --run.")
+    found = past.group_kind(stored)
+    if found != kind:
+        raise UsageError(f"'{run.name}' is {past.GROUPS.get(found, 'one run')} already: name another with --run.")
     shard = shards.stored(stored)
     old = {**stored.get("identity", {}), **(shard.identity if shard else {})}
     # As it would be read back.

@@ -13,7 +13,11 @@ from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log, unmeasured
 from retrial.store import Run
 from retrial.submissions import Submission
+from retrial.tried import Judged
 from retrial.types import Task
+
+LONGEST = 100
+"""Letters of a model's name in the name of an attempt's log: its number must not be cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +70,13 @@ def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | 
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
     run.write_official(task.instance_id, leaderboard.files(result))
     return brief(result)
+
+
+def keep_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:
+    """Of a patch that was not chosen: its log, beside the chosen one's, and what scoring said of it."""
+    if isinstance(result, Exception):
+        runlog.broken("not measured", result, task=task.instance_id, attempt=number)
+        result = unmeasured(task, submission, result)
+    run.write_log(task.instance_id, f"{submission.model_name_or_path[:LONGEST]}.try-{number}", eval_log(result))
+    verdict = result.verdict
+    return Judged(outcome=verdict.outcome, reason="" if verdict.outcome.measured else verdict.reason, number=number)

@@ -2,12 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from retrial import page, paths, registry
 from retrial.config import ReportOptions
+from retrial.errors import UsageError
+from retrial.plain import to_json
+from retrial.secrets import KNOWN
 from retrial.store import Run
+from retrial.whole_files import write_atomically
+
+BESIDE = {"preds.json": "preds", "aider.yaml": "aider", "eval_results.yaml": "hugging-face"}
+"""Always there → the export that makes it."""
+TITLES = {"junit": "JUnit", "markdown": "Markdown", "csv": "CSV"}
+"""Options, and exports of the same names."""
+WITHOUT_VERDICTS = ("calibrate", "doctor", "compare")
+NO_MODEL = ("gold", "null")
+
+
+def refuse(options: ReportOptions, run: Run | None = None) -> None:
+    """Before anything is scored: nobody waits an hour to hear that there is no such folder.
+
+    Raises: UsageError for what cannot be written where it was asked for; with a run also for the folder of another.
+    """
+    asked = {name: getattr(options, name) for name in (*TITLES, "submission") if getattr(options, name)}
+    for other in WITHOUT_VERDICTS:
+        if asked and getattr(options, other):
+            raise UsageError(f"--{next(iter(asked))} is made of a run's verdicts, and --{other} gives none.")
+    places = dict[Path, str]()
+    for name, text in asked.items():
+        place = _place(name, text)
+        if place in places:
+            raise UsageError(f"--{places[place]} and --{name} are the same file, {text}: name two.")
+        places[place] = name
+    if options.submission:
+        _refuse_submission(options, run)
 
 
 def write(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> None:
-    """The page beside it, and every file that was asked for; says where they are."""
+    """The files beside it, and every one that was asked for; says where they are.
+
+    Raises: UsageError when one cannot be written.
+    """
+    refuse(options, run)
+    plain = _plain(content)
+    print(f"Page: {page.write(run, plain)}")
+    for name, export in BESIDE.items():
+        run.write_beside(name, registry.module("exports", export).render(run, plain))
+    for line in _asked_for(options, run, plain):
+        print(line)
+
+
+def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
+    """The page of several runs; says where it is."""
+    print(f"\nResults: {run.results_path}")
+    print(f"Page: {page.write_comparison(run, _plain(content))}")
+
+
+def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is in the file, and without what nobody may see, whatever is escaped in what is made of it."""
+    plain: dict[str, Any] = json.loads(KNOWN.masked_bytes(to_json(content)))
+    return plain
+
+
+def _asked_for(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> Iterator[str]:
+    for name, title in TITLES.items():
+        if text := getattr(options, name):
+            made: bytes = registry.module("exports", name).render(run, content)
+            _write(name, text, made)
+            yield f"{title}: {text}"
+    if text := options.submission:
+        try:
+            notes = registry.module("exports", "submission").write(_place("submission", text), run, content)
+        except OSError as error:
+            raise UsageError(f"--submission {text} cannot be written: {error.strerror}.") from error
+        yield f"Submission: {text}"
+        yield from (f"  {note}" for note in notes)
+
+
+def _write(name: str, text: str, content: bytes) -> None:
+    try:
+        write_atomically(_place(name, text), content)
+    except OSError as error:
+        raise UsageError(f"--{name} {text} cannot be written: {error.strerror}.") from error
+
+
+def _place(name: str, text: str) -> Path:
+    """Where it goes, through symlinks: what is put in its place shall not be one. Raises: UsageError."""
+    given = Path(text).expanduser()
+    path = given.resolve()
+    if not path.parent.is_dir():
+        raise UsageError(f"--{name} {text}: there is no folder {path.parent}: make it, or name another.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--{name} {text}: nothing can be written to {path.parent}.")
+    if (paths.home() / "predictions").resolve() in path.parents:
+        raise UsageError(f"--{name} {text} lies among the files of runs, which are ours alone: name another place.")
+    if name != "submission" and given.exists() and not given.is_file():
+        raise UsageError(f"--{name} {text} is no file that can be replaced: name another.")
+    return path
+
+
+def _refuse_submission(options: ReportOptions, run: Run | None) -> None:
+    for other in NO_MODEL:
+        if getattr(options, other):
+            raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
+    folder = _place("submission", options.submission)
+    registry.module("exports", "submission").refuse(folder, run.name if run else "")

@@ -9,7 +9,7 @@ from typing import Any
 from retrial.attempts import Attempt
 from retrial.errors import UsageError
 from retrial.store import Run
-from retrial.types import Task
+from retrial.types import Task, fingerprint
 
 Brief = Mapping[str, Any]
 """A prediction's record without its bulk: as much as rankings, comparisons and reports are made from."""
@@ -19,11 +19,15 @@ KEPT = (
     *("edit_outcome", "lint_outcome", "test_outcome", "plausible", "unverified", "try", "tries", "dname"),
 )
 KEPT_OF_ATTEMPTS = (
-    *("try", "model", "edit_format", "plausible", "unverified", "error", "served", "faults", "tests_outcomes"),
+    *("try", "round", "model", "edit_format", "plausible", "unverified", "error", "served", "faults", "tests_outcomes"),
+    *("edit_outcome", "lint_outcome", "test_outcome", "dname"),
     *("cost", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "model_seconds"),
     *("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts"),
     *("num_error_outputs", "num_user_asks", "num_exhausted_context_windows"),
 )
+
+GROUPS = {"grid": "a grid", "repeats": "a group of repeats"}
+"""Kinds of what lists runs, for people."""
 
 UNFINISHED = "phase 1 has not finished it: run the same harness.py command again"
 
@@ -81,16 +85,17 @@ def is_merged(stored: Mapping[str, Any]) -> bool:
     return bool(stored.get("sources"))
 
 
-def is_grid(stored: Mapping[str, Any]) -> bool:
-    """Whether it is no run, but a list of them."""
-    return stored.get("kind") == "grid"
+def group_kind(stored: Mapping[str, Any]) -> str:
+    """One of `GROUPS` when it is no run, but a list of them; else empty."""
+    kind = str(stored.get("kind", ""))
+    return kind if kind in GROUPS else ""
 
 
 def read(run: Run) -> Past:
     """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
     stored = run.config()
-    if is_grid(stored):
-        raise UsageError(f"'{run.name}' is a grid: name one of its runs, such as '{stored['runs'][0]['run']}'.")
+    if kind := group_kind(stored):
+        raise UsageError(f"'{run.name}' is {GROUPS[kind]}: name one of its runs, such as '{stored['runs'][0]['run']}'.")
     identity(run, stored)
     if not holds_predictions(stored):
         raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")
@@ -105,8 +110,36 @@ def briefs(run: Run, tasks: Iterable[Task]) -> dict[str, Brief]:
 
 
 def brief(record: Mapping[str, Any]) -> Brief:
-    attempts = [_some(attempt, KEPT_OF_ATTEMPTS) for attempt in record["all_results"]]
-    return {**_some(record, KEPT), "all_results": attempts}
+    return {**_some(record, KEPT), "all_results": [_brief_attempt(attempt) for attempt in record["all_results"]]}
+
+
+def _brief_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
+    """Of its patch, whether any of it counts and which it is: patches may be large."""
+    told = {"patch_id": patch_id(attempt), "counts": counts(attempt), "visible_outcome": visible_outcome(attempt)}
+    return {**_some(attempt, KEPT_OF_ATTEMPTS), **told}
+
+
+def patch_id(attempt: Mapping[str, Any]) -> str:
+    """The same for the same patch, and empty for none; of an entry of `all_results`, whole or brief."""
+    if "patch_id" in attempt:
+        return str(attempt["patch_id"])
+    patch = str(attempt.get("model_patch") or "")
+    return fingerprint(patch)[:16] if patch.strip() else ""
+
+
+def counts(record: Mapping[str, Any]) -> bool:
+    """Whether anything in the patch does: the lists of files are of what counts, the raw patch may hold more."""
+    if "counts" in record:
+        return bool(record["counts"])
+    return bool(record.get("added_files", True) or record.get("edited_files", True))
+
+
+def visible_outcome(attempt: Mapping[str, Any]) -> str:
+    """What the visible tests said of it; empty where they were not asked."""
+    if "visible_outcome" in attempt:
+        return str(attempt["visible_outcome"])
+    visible = attempt.get("visible")
+    return str(visible.get("outcome") or "") if isinstance(visible, dict) else ""
 
 
 def _some(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -124,7 +157,7 @@ def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object
 
 
 def rank(record: Brief) -> int:
-    """That of the chosen attempt: 0 is best."""
+    """That of the chosen attempt, or of an entry of `all_results`: 0 is best."""
     return _attempt(record).rank
 
 
@@ -135,9 +168,7 @@ def settled(record: Brief) -> bool:
 
 
 def _attempt(record: Brief) -> Attempt:
-    """As much of the chosen attempt as its rank needs, so that one rule ranks attempts and runs."""
-    # The raw patch may hold nothing that counts; the lists of files are of what does.
-    counts = record.get("added_files", True) or record.get("edited_files", True)
+    """As much of an attempt as its rank needs, so that one rule ranks attempts, runs and what might have been."""
     return Attempt(
         number=1,
         round=1,
@@ -145,7 +176,7 @@ def _attempt(record: Brief) -> Attempt:
         edit_format="",
         seed=0,
         temperature=0.0,
-        counted=str(record["model_patch"] or "") if counts else "",
+        counted=patch_id(record) if counts(record) else "",
         edit_outcome=bool(record.get("edit_outcome")),
         lint_outcome=bool(record.get("lint_outcome")),
         test_outcome=record.get("test_outcome", False),

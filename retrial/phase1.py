@@ -35,6 +35,10 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 def main(argv: Sequence[str]) -> int:
     options, _ = config.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
     orphans.remove()
+    if options.repeat > 1:
+        from retrial import repeats
+
+        return repeats.run(options, argv)
     if options.grid:
         from retrial import grid
 

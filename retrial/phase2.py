@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import config, gate, orphans, outputs, paths, program, shards, table, trials
+from retrial import (
+    colours,
+    compare,
+    config,
+    gate,
+    groups,
+    headline,
+    orphans,
+    outputs,
+    paths,
+    program,
+    repeated,
+    shards,
+    trials,
+)
 from retrial.calibrate import calibrate
 from retrial.config import ReportOptions
 from retrial.doctor import examine
@@ -32,17 +46,20 @@ def main(argv: Sequence[str]) -> int:
     if options.calibrate or options.doctor:
         return calibrate(options, argv) if options.calibrate else examine(options)
     if options.compare:
-        from retrial import compare
-
-        return compare.run(options, texts)
+        return compare.run(options, rest)
     group = None if options.gold or options.null or several else trials.find_group(rest)
     if group is not None:
-        from retrial import groups
-
         return groups.score(options, group)
-    trial = trials.from_runs(options, texts) if several else _trial(options, rest)
-    report, content = score_run(options, trial)
-    print(table.render(report, content))
+    return _score(options, trials.from_runs(options, texts) if several else _trial(options, rest))
+
+
+def _score(options: ReportOptions, trial: Trial) -> int:
+    """One run: scored, told, written for others, and judged."""
+    outputs.refuse(options, trial.run)
+    score = repeated.score if options.repeat > 1 else score_run
+    report, content = score(options, trial)
+    told = filter(None, [repeated.told(content), headline.render(report, content)])
+    print(colours.painted("\n\n".join(told)))
     print(f"\nResults: {trial.run.results_path}")
     outputs.write(options, trial.run, content)
     incomplete = report.not_measured or report.shards.get("missing") or trial.problems
@@ -50,14 +67,18 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
-    """Raises: UsageError for what does not go together."""
-    if options.run and not several:
+    """Raises: UsageError for what does not go together, or cannot be: before anything is scored."""
+    if options.run and not several and not options.compare:
         raise UsageError("--run names the one result of several runs: give two of them, or more.")
     alone = [name for name in ALONE if getattr(options, name)]
     if len(alone) > 1 or (alone and rest):
         raise UsageError(
             "--gold, --null, --calibrate and --doctor stand alone: they need no predictions, and exclude each other."
         )
+    if options.repeat > 1 and (options.calibrate or options.doctor):
+        raise UsageError("--repeat scores predictions several times: leave --calibrate and --doctor out.")
+    outputs.refuse(options)
+    gate.refuse(options, () if alone else rest)
     if alone in ([], ["doctor"]) and (options.task or options.filter_category):
         raise UsageError("--task and --filter-category go with --gold, --null and --calibrate; a run is scored whole.")
 

@@ -15,6 +15,8 @@ from retrial.submissions import Submission
 from retrial.tampering import Tampering
 from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
 
+FROM_CACHE = "   (from the cache)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
@@ -169,7 +171,7 @@ def eval_log(scored: Scored) -> str:
         f"model:    {scored.submission.model_name_or_path}",
         f"outcome:  {verdict.outcome} {verdict.reason}".rstrip(),
         f"proof:    {verdict.proof or '-'}   exit status: {verdict.exit_code}   seconds: {verdict.seconds:.2f}"
-        + ("   (from the cache)" if scored.cached else ""),
+        + (FROM_CACHE if scored.cached else ""),
         *(f"canary:   {canary.path}: {canary.of}" for canary in scored.canaries),
         *([f"applied:  {verdict.applied}"] if verdict.applied else []),
         *([] if verdict.official is None else [f"official: {'resolved' if verdict.official else 'not resolved'}"]),

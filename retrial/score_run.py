@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from retrial import __version__, cache, leaderboard, merge, past, program, runlog
+from retrial import GRADING, __version__, cache, leaderboard, merge, past, program, runlog
 from retrial.claims import SCORING, claimed
 from retrial.config import ReportOptions
 from retrial.keeping import keep_verdict
@@ -14,6 +15,7 @@ from retrial.progress import Progress, say
 from retrial.records import without_tests
 from retrial.rows import Row
 from retrial.score import Scorer
+from retrial.score_attempts import score_attempts
 from retrial.scoring import Scoring, scorer_elsewhere
 from retrial.submissions import Submission
 from retrial.summary import Report, results
@@ -39,11 +41,18 @@ def _score_on(
     with runlog.Kept(trial.run, program.command()):
         _keep_config(trial)
         _write_bundle(trial, by_id)
-        scored = _score_all(options, trial, bed, by_id, jobs)
-        report = _report(trial, scored, left_out, bed.record())
+        work = _work(options, trial, bed, by_id, jobs)
+        scored = _score_all(trial, bed, work, jobs)
+        limits = {"test_timeout_seconds": options.test_timeout_seconds, "network": options.network}
+        report = _report(trial, scored, left_out, {**bed.record(), "limits": limits, "grading": GRADING})
         content = results(report)
         trial.run.write_results(content)
         trial.run.write_official_report(_official_report(trial, scored))
+        if options.attempts:
+            # After what counts: whoever is interrupted here has that.
+            report = replace(report, judged=score_attempts(trial.run, trial.records, scored, bed, work))
+            content = results(report)
+            trial.run.write_results(content)
     return report, content
 
 
@@ -92,9 +101,9 @@ def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
     trial.run.write_bundle(rows)
 
 
-def _score_all(
+def _work(
     options: ReportOptions, trial: Trial, bed: Testbed, by_id: Mapping[str, Task], jobs: Sequence[Submission]
-) -> tuple[Row, ...]:
+) -> Scoring:
     scorer = Scorer(
         benchmark=trial.benchmark,
         sandbox=bed.sandbox,
@@ -105,12 +114,15 @@ def _score_all(
     )
     ready = bed.ready(by_id[each.instance_id] for each in jobs)
     used = bed.executor.share(bed.sandbox)
-    work = Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready, used))
+    return Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready, used))
+
+
+def _score_all(trial: Trial, bed: Testbed, work: Scoring, jobs: Sequence[Submission]) -> tuple[Row, ...]:
     rows: list[Row] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:
         for submission, result in bed.executor.run(work, jobs):
-            task = by_id[submission.instance_id]
+            task = work.tasks[submission.instance_id]
             rows.append(row := keep_verdict(trial.run, task, submission, result))
             resolved += row.verdict.resolved
             outcome = row.verdict.outcome

@@ -1,11 +1,22 @@
-"""Rates with their uncertainty, and sums of what may be unknown."""
+"""Rates with their uncertainty, whether two of them differ by more than chance, and sums of what may be unknown.
+
+What each number is, by which formula, and when to believe it: docs/statistics.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import sqrt
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from math import ceil, comb, exp, fsum, log, log1p, log2, sqrt
 
 Z95 = 1.959963984540054
+Z_POWER = 0.8416212335729143
+"""Of a normal distribution 80 % lie below it."""
+LEVEL = 0.05
+"""What happens less often than this when there is nothing to see is called more than chance."""
+ROUNDING = 1e-9
+HALF = 0.5
+"""A task, put into each of the four cells that two outcomes make."""
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
@@ -40,3 +51,115 @@ def total(costs: Iterable[float | None]) -> float | None:
     found = list(costs)
     known = [cost for cost in found if cost is not None]
     return sum(known) if len(known) == len(found) else None
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The exact two-sided p of McNemar's test: how often as many tasks or more would go to one side by chance."""
+    discordant, fewer = gained + lost, min(gained, lost)
+    if gained == lost:
+        return 1.0
+    ways = term = 1
+    for taken in range(fewer):
+        term = term * (discordant - taken) // (taken + 1)
+        ways += term
+    p: float = 2 * ways / 2**discordant
+    return p
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Each p for one of so many tests, adjusted by Holm's step-down method."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    stepped = [min(1.0, (len(chances) - place) * chances[index]) for place, index in enumerate(order)]
+    adjusted = dict(zip(order, accumulate(stepped, max), strict=True))
+    return [adjusted[index] for index in range(len(chances))]
+
+
+def paired_interval(gained: int, lost: int, of: int) -> tuple[float, float]:
+    """The 95 % bootstrap interval (percentiles) of a difference of two rates on the same tasks; (-1, 1) of none.
+
+    Tasks are drawn again from those seen and half a task more of each kind: few that differ, or none, are no proof
+    that there is nothing to differ in. A draw adds one, takes one or does nothing, so that what infinitely many
+    resamples would give is known without drawing any.
+    """
+    if of == 0:
+        return -1.0, 1.0
+    up, down = (gained + HALF) / (of + 4 * HALF), (lost + HALF) / (of + 4 * HALF)
+    chances = _walk(of, down, 1 - up - down, up)
+    low, high = _outside(chances) - of, of - _outside(chances[::-1])
+    return low / of, high / of
+
+
+def _outside(chances: Sequence[float]) -> int:
+    """How many of these ends, from the first on, belong to the tail that is left out."""
+    # A tail of just that size is let in, whatever rounding made of it.
+    return sum(below < LEVEL / 2 - ROUNDING for below in accumulate(chances))
+
+
+def _walk(steps: int, down: float, stay: float, up: float) -> list[float]:
+    """How likely so many steps, each by -1, 0 or 1, are to end at -steps, …, steps."""
+    left, right = _half_walk(steps, down, stay, up), _half_walk(steps, up, stay, down)
+    return [*map(exp, left), *map(exp, reversed(right[:-1]))]
+
+
+def _half_walk(steps: int, down: float, stay: float, up: float) -> list[float]:
+    """The logarithms of the coefficients of (down + stay x + up x²)^steps, up to the middle one.
+
+    By the recurrence that f g' = steps f' g gives for g = f^steps. Up to the middle it adds only what is positive, and
+    so loses no digits; the other half is this one seen from its other end.
+    """
+    found = [steps * log(down)]
+    for place in range(steps):
+        terms = log((steps - place) * stay) + found[-1]
+        if place:
+            other = log((2 * steps - place + 1) * up) + found[-2]
+            terms = max(terms, other) + log1p(exp(-abs(terms - other)))
+        found.append(terms - log(down * (place + 1)))
+    return found
+
+
+def tasks_needed(discordant: float, difference: float, tests: int = 1) -> int | None:
+    """Tasks on which a true difference of that size would be seen four times out of five; None for none.
+
+    Connor's formula (1987) for McNemar's test, from the share of tasks on which the two differ; and at least as many
+    tasks as the exact test needs to say anything at all. With several tests, each has its share of the level.
+    """
+    if not difference:
+        return None
+    level = LEVEL / tests
+    spread = sqrt(max(0.0, discordant - difference**2))
+    tasks = ((_quantile(1 - level / 2) * sqrt(discordant) + Z_POWER * spread) / difference) ** 2
+    least = int(log2(2 / level)) + 1
+    return ceil(max(tasks, least / discordant))
+
+
+def _quantile(share: float) -> float:
+    """Of the normal distribution."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(share)
+
+
+def pass_at_k(tries: int, passed: int, k: int) -> float:
+    """The chance that one of k tries passes, without bias, from a task's independent tries and how many passed."""
+    if not 1 <= k <= tries or not 0 <= passed <= tries:
+        raise ValueError(f"pass@{k} cannot be told from {passed} of {tries} tries")
+    return 1 - comb(tries - passed, k) / comb(tries, k)
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and the sample standard deviation: unknown, None, of fewer than two.
+
+    Raises: ValueError of none.
+    """
+    if not values:
+        raise ValueError("there is no mean of nothing")
+    mean = fsum(values) / len(values)
+    if len(values) == 1:
+        return mean, None
+    return mean, sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def disagreement(tasks: Iterable[tuple[int, int]]) -> float | None:
+    """How often two repeats of a task disagree, on average, from (repeats, resolved) of each; None if none has two."""
+    found = [2 * passed * (tries - passed) / (tries * (tries - 1)) for tries, passed in tasks if tries > 1]
+    return fsum(found) / len(found) if found else None

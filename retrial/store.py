@@ -27,6 +27,9 @@ SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 OFFICIAL_FILES = ("patch.diff", "report.json", "test_output.txt", "eval.sh")
 """What SWE-bench's own runner leaves of one instance."""
 
+BESIDE = ("report.html", "compare.html", "preds.json", "aider.yaml", "eval_results.yaml")
+"""What is made of results.json."""
+
 
 def file_name(text: str) -> str:
     """Any text as part of a file's name."""
@@ -197,7 +200,7 @@ class Run:
                 path.with_name(f"{path.stem}.md").unlink(missing_ok=True)
 
     def _prediction_paths(self) -> list[Path]:
-        own = {self.config_path.name, self.results_path.name, self.official_path.name}
+        own = {self.config_path.name, self.results_path.name, self.official_path.name, *BESIDE}
         with os.scandir(self.folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(".json") and entry.is_file()]
         return [self.folder / name for name in sorted(names) if name not in own]
@@ -221,9 +224,36 @@ class Run:
     def write_results(self, results: Mapping[str, object]) -> None:
         write_atomically(self.results_path, to_json(results))
 
+    def write_beside(self, name: str, content: bytes | None) -> Path | None:
+        """One of `BESIDE`, masked like every file; None where there is nothing to say: then an earlier one is gone."""
+        path = self.folder / BESIDE[BESIDE.index(name)]
+        if content is None:
+            path.unlink(missing_ok=True)
+            return None
+        write_atomically(path, content)
+        return path
+
+    def beside(self, name: str) -> str:
+        """What is there of `BESIDE`; empty for nothing."""
+        path = self.folder / BESIDE[BESIDE.index(name)]
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    def patches(self) -> dict[str, str]:
+        """Of the bundle, by id."""
+        if not self.bundle_path.is_file():
+            return {}
+        rows = map(json.loads, self.bundle_path.read_text(encoding="utf-8").splitlines())
+        return {str(row["instance_id"]): str(row["model_patch"] or "") for row in rows}
+
+    def log(self, instance_id: str, model: str) -> str:
+        path = self._log_path(instance_id, model)
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
     def write_log(self, instance_id: str, model: str, text: str) -> None:
-        path = self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
-        write_again(path, text.encode("utf-8", "replace"))
+        write_again(self._log_path(instance_id, model), text.encode("utf-8", "replace"))
+
+    def _log_path(self, instance_id: str, model: str) -> Path:
+        return self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
 
     def write_official(self, instance_id: str, files: Mapping[str, bytes]) -> None:
         """These of `OFFICIAL_FILES`; what an earlier verdict left is gone."""

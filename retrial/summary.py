@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial import aider_record, comparison, rungs, seed_statistics, stats
+from retrial import aider_record, comparison, economics, picker, rungs, seed_statistics, stats, times
 from retrial.attempts import Usage
 from retrial.cases import Case, from_records
 from retrial.comparison import Compared
 from retrial.past import Brief
 from retrial.rows import Row
+from retrial.tried import Judged, Known, Tries
 from retrial.types import Outcome, Status
 
 SCHEMA = 1
@@ -49,6 +50,8 @@ class Report:
     shards: Mapping[str, Any] = field(default_factory=dict)
     """Of a run made of shards: which there are, and which are missing."""
     provenance: Mapping[str, object] = field(default_factory=dict)
+    judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
+    """What `--attempts` found out of patches that were not chosen: task → patch → verdict."""
 
     @property
     def measured(self) -> tuple[Row, ...]:
@@ -77,6 +80,20 @@ class Report:
     def resolved_ids(self) -> set[str]:
         return {row.task.instance_id for row in self.resolved}
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Of a run made of several with ladders of their own: their names, in order. Shards share one."""
+        found = self.provenance.get("sources")
+        return tuple(map(str, found)) if isinstance(found, list | tuple) and not self.rungs else ()
+
+    def tries(self) -> dict[str, Tries]:
+        """What is known of every attempt, by task; nothing for files made elsewhere."""
+        known = Known(
+            visible_is_hidden=self.visible_is_hidden, titles=self.rungs, sources=self.sources, judged=self.judged
+        )
+        found = ((row, self.records.get(row.task.instance_id)) for row in self.scored)
+        return {row.task.instance_id: known.tries(record, row.verdict.outcome) for row, record in found if record}
+
     def attempts(self) -> str:
         """`2+` as soon as one chosen patch had more than one go at it."""
         return "2+" if any(len(record.get("all_results", ())) > 1 for record in self.records.values()) else "1"
@@ -85,7 +102,7 @@ class Report:
 def results(report: Report) -> dict[str, object]:
     """The content of results.json."""
     calibrated = [row for row in report.measured if not row.void]
-    found = _measured_cases(report)
+    found, tries = _measured_cases(report), report.tries()
     return {
         **_lists(report),
         "schema": SCHEMA,
@@ -111,7 +128,10 @@ def results(report: Report) -> dict[str, object]:
         "by_language": _by_language(report),
         "by_model": _by_model(report),
         "by_format": comparison.by_format(found),
+        "by_model_and_format": comparison.by_model_and_format(found),
         "ladder": rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
+        **_attempts(report, tries),
+        "time": times.of_run(report.scored, report.records.values()),
         "spent": report.spent,
         "unsettled": report.unsettled,
         "provenance": dict(report.provenance),
@@ -122,7 +142,22 @@ def results(report: Report) -> dict[str, object]:
             date=report.started[:10],
             reasoning_effort=report.reasoning_effort,
         ),
-        "instances": [_instance(report, row) for row in report.scored],
+        "instances": [_instance(report, row, tries.get(row.task.instance_id)) for row in report.scored],
+    }
+
+
+def _attempts(report: Report, tries: Mapping[str, Tries]) -> dict[str, object]:
+    """What the ladder and the choice among its attempts were good for, in what was measured."""
+    measured = [tries[row.task.instance_id] for row in report.measured if row.task.instance_id in tries]
+    return {
+        "economics": economics.build(measured, report.sources),
+        "picker": picker.build(measured),
+        "not_measured_attempts": [
+            {"instance_id": instance_id, "try": each.number, "reason": each.reason}
+            for instance_id, found in sorted(report.judged.items())
+            for each in found.values()
+            if not each.outcome.measured
+        ],
     }
 
 
@@ -225,7 +260,7 @@ def _record(report: Report, row: Row) -> Brief:
     return report.records.get(row.task.instance_id, {})
 
 
-def _instance(report: Report, row: Row) -> dict[str, object]:
+def _instance(report: Report, row: Row, tries: Tries | None) -> dict[str, object]:
     verdict, record = row.verdict, _record(report, row)
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
     failed = sum(status in (Status.FAILED, Status.ERROR) for status in verdict.tests.values())
@@ -261,5 +296,7 @@ def _instance(report: Report, row: Row) -> dict[str, object]:
         "try": record.get("try"),
         "tries": record.get("tries"),
         "cost": seed_statistics.cost(record),
+        **times.of_task(record),
         "dname": record.get("dname"),
+        "attempts": [each.record() for each in tries.attempts] if tries else [],
     }

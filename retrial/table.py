@@ -1,4 +1,4 @@
-"""What report.py prints at the end."""
+"""Tables that both programs print."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.calibration import ADVICE, MORE_TIME, Worth
-from retrial.summary import Report, totals
-from retrial.words import printable, some
+from retrial.words import printable
 
 SHOWN = 100
 """Characters of a reason."""
@@ -17,17 +16,17 @@ LISTED = 60
 """Runs with more instances than this are summed up only; results.json lists them all."""
 
 
-def render(report: Report, content: Mapping[str, Any]) -> str:
+def of_run(content: Mapping[str, Any]) -> list[str]:
+    """Instances, if they are not too many; languages; rungs."""
     parts = []
-    if 0 < len(report.scored) <= LISTED:
-        shown = _references if report.provenance.get("kind") == "gold" else _instances
+    if 0 < len(content["instances"]) <= LISTED:
+        shown = _references if content["provenance"].get("kind") == "gold" else _instances
         parts.append(shown(content["instances"]))
     if len(content["by_language"]) > 1:
         parts.append(_languages(content["by_language"]))
     if content["ladder"]:
         parts.append(ladder(content["ladder"], scored=True))
-    parts.append(_headline(report, content))
-    return "\n\n".join(parts)
+    return parts
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -44,7 +43,7 @@ def _instances(instances: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for row in instances:
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
-        rows.append((row["instance_id"], row["outcome"], _passed(row), tries, _short(row["reason"])))
+        rows.append((row["instance_id"], row["outcome"], _passed(row), tries, short(row["reason"])))
     return aligned(("instance", "outcome", "tests", "try", "reason"), rows)
 
 
@@ -57,7 +56,7 @@ def _references(instances: Sequence[Mapping[str, Any]]) -> str:
             _passed(row),
             f"{row['seconds']:.2f}",
             row["proof"] or "-",
-            _short(row["reason"] or "; ".join(each["of"] for each in row["canaries"])),
+            short(row["reason"] or "; ".join(each["of"] for each in row["canaries"])),
         )
         for row in instances
     ]
@@ -69,7 +68,7 @@ def _passed(row: Mapping[str, Any]) -> str:
     return f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """One line; of a long one both ends, for what is wrong may stand at either."""
     line = printable(text)
     return line if len(line) <= SHOWN else f"{line[: SHOWN // 2]} … {line[-(SHOWN // 2 - 3) :]}"
@@ -183,7 +182,7 @@ def _found(content: Mapping[str, Any]) -> str:
     lines += [f"  {name}: its reference took {took['max']:.1f} of {took['limit']:g} s" for name, took in slow]
     for name in ("not_measured", "skipped"):
         title = name.replace("_", " ")
-        lines += [f"{title:13} {totals[name]}", *_reasons(title, content[name])]
+        lines += [f"{title:13} {totals[name]}", *reasons(title, content[name])]
     proofs = ", ".join(f"{name} {number}" for name, number in sorted(content["proofs"].items()))
     return "\n".join([*lines, f"proof         {proofs or '-'}"])
 
@@ -205,95 +204,7 @@ def money(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.4f} USD"
 
 
-def _headline(report: Report, content: Mapping[str, Any]) -> str:
-    shown, counted = content["rate"], totals(report)
-    why = Counter(str(row.verdict.outcome) for row in report.measured if not row.verdict.resolved)
-    details = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in why.most_common())
-    lines = [
-        f"resolved      {counted['resolved']}",
-        f"unresolved    {counted['unresolved']}" + (f"  ({details})" if details else ""),
-        f"not measured  {counted['not_measured']}",
-        f"skipped       {counted['skipped']}",
-        *_reasons("skipped", report.skipped),
-        f"rate          {_percent(shown)} of {shown['of']} measured"
-        f"{', the visible tests are the acceptance tests' if shown['visible_is_hidden'] else ''}"
-        f"{', visible tests by the hidden ones (original)' if 'original' in str(content['visible_tests']) else ''}"
-        f"{', with retries' if shown['attempts'] == '2+' else ''}",
-    ]
-    lines += _reasons("not measured", report.not_measured)
-    lines += _calibrated(report, content)
-    whole = content["rate_of_benchmark"]
-    if whole["of"] != shown["of"]:
-        lines.append(
-            f"of benchmark  {_percent(whole)} of all {whole['of']} tasks, the missing ones counted as unresolved"
-        )
-    if report.official_differs:
-        lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
-    lines += _tamper(content["tamper"])
-    if report.records:
-        lines += _statistics(content["statistics"], report.benchmark_size, report.unsettled)
-    return "\n".join(lines)
-
-
-def _calibrated(report: Report, content: Mapping[str, Any]) -> list[str]:
-    """The rate without tasks that are void here, and whether anybody has looked which these are."""
-    found, ran = content["rate_calibrated"], any(row.verdict.seconds for row in report.measured)
-    never = ran and not totals(report)["calibrated"]
-    command = f"report.py --calibrate -b {_source(report)}"
-    if not report.void:
-        return [f"calibrated    never here: {command}"] if never else []
-    told = f" (never calibrated: {command})" if never else ""
-    lines = [f"calibrated    {_percent(found)} of {found['of']}, without {len(report.void)} void here{told}"]
-    return lines + [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
-
-
-def _source(report: Report) -> str:
-    """What `-b` takes."""
-    benchmark = report.provenance.get("benchmark")
-    return str(benchmark["source"]) if isinstance(benchmark, Mapping) else report.benchmark
-
-
-def _tamper(found: Mapping[str, Any]) -> list[str]:
-    """Nothing to say is not said."""
-    said = {
-        "tampered": "tampered with their tests",
-        "touched": "touched what they may not",
-        "suspicious": "have lines to look at",
-    }
-    parts = [f"{found[name]} {text}" for name, text in said.items() if found[name]]
-    return [f"tamper        {', '.join(parts)} (of these patches: {some(found['review'])})"] if parts else []
-
-
-def _unsettled(more: float | None) -> str:
-    if more == 0.0:
-        return ""
-    return f", and {'nobody knows what' if more is None else f'up to {money(more)}'} for replies that did not arrive"
-
-
-def _statistics(found: Mapping[str, Any], size: int, more: float | None) -> list[str]:
-    lines = [
-        f"plus one      {found['plus_one_percent']:.1f} %, were one more measured and resolved",
-        f"plausible     {_share(found, 'plausible')}, of which resolved {_share(found, 'resolved_plausible')}",
-        f"gold files    found in {_share(found, 'gold_files_found')}, "
-        f"of which resolved {found['resolved_gold_files_found']}",
-        f"cost          {money(found['spent'])}{_unsettled(more)}; {money(found['cost_per_instance'])} a task, "
-        f"expected for all {size}: {money(found['expected_cost'])}",
-    ]
-    if found["unverified"]:
-        lines.insert(2, f"unverified    {found['unverified']}, of which resolved {found['resolved_unverified']}")
-    return lines
-
-
-def _share(found: Mapping[str, Any], name: str) -> str:
-    percent = found[f"{name}_percent"]
-    return f"{found[name]}" + ("" if percent is None else f" ({percent:.1f} %)")
-
-
-def _reasons(title: str, reasons: Mapping[str, str]) -> list[str]:
+def reasons(title: str, found: Mapping[str, str]) -> list[str]:
     """Each reason once, with how many it holds for."""
-    counted = Counter(_short(why) for why in reasons.values())
+    counted = Counter(short(why) for why in found.values())
     return [f"  {title}: {number} × {why}" for why, number in counted.most_common(REASONS)]
-
-
-def _percent(shown: Mapping[str, Any]) -> str:
-    return f"{shown['percent']:.1f} % (95 % interval {shown['low']:.1f} to {shown['high']:.1f})"

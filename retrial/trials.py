@@ -39,7 +39,7 @@ class Trial:
 
 
 def find_group(rest: Sequence[str]) -> Run | None:
-    """The grid that is named alone, or that was started last; None when it is anything else.
+    """The grid or the repeats that are named alone, or were started last; None when it is anything else.
 
     Raises: UsageError when there is nothing.
     """
@@ -47,7 +47,7 @@ def find_group(rest: Sequence[str]) -> Run | None:
         return None
     home = paths.home()
     run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
-    return run if run is not None and past.is_grid(run.config()) else None
+    return run if run is not None and past.group_kind(run.config()) else None
 
 
 def from_run(options: ReportOptions, run: Run) -> Trial:

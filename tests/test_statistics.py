@@ -9,11 +9,11 @@ import pytest
 
 from retrial import past
 from retrial.attempts import Usage
+from retrial.headline import render
 from retrial.plain import to_json
 from retrial.rows import brief
 from retrial.score import Scored
 from retrial.summary import Report, results
-from retrial.table import render
 from retrial.types import Outcome, Verdict
 from tests.rows import PASSED, attempt, edit, graded, output, record, row
 

@@ -1,0 +1,1 @@
+"""Files made of results.json for other programs: a CI's pages, spreadsheets, leaderboards."""

@@ -1,0 +1,119 @@
+"""results.json as a page: one file that needs no server and no network, and tells nothing that is not in it."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from retrial.score import FROM_CACHE
+from retrial.store import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+_KEPT = re.compile(r'<script type="application/gzip" id="d\d+" data-key="([0-9a-f]+)">([^<]*)</script>')
+
+
+def write(run: Run, content: Mapping[str, Any]) -> Path | None:
+    """`report.html`, beside results.json."""
+    return run.write_beside("report.html", render(run, content).encode("utf-8", "replace"))
+
+
+def render(run: Run, content: Mapping[str, Any]) -> str:
+    from retrial.page import _glance
+
+    return _page("report.html.j2", content, details=list(_packed_details(run, content)), **_glance.build(content))
+
+
+def write_comparison(run: Run, content: Mapping[str, Any]) -> Path | None:
+    """`compare.html`: of runs side by side, of a grid, of repeats."""
+    from retrial.page import _side_by_side
+
+    text = _page("compare.html.j2", content, **_side_by_side.build(content))
+    return run.write_beside("compare.html", text.encode("utf-8", "replace"))
+
+
+def _page(template: str, content: Mapping[str, Any], **values: Any) -> str:
+    from markupsafe import Markup
+
+    from retrial.page._numbers import Numbers
+
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            c=content,
+            n=Numbers(content),
+            style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            # Whatever else might come to stand in the page, nothing but this script runs.
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **values,
+        )
+    )
+
+
+@functools.cache
+def environment() -> Environment:
+    import jinja2
+
+    from retrial.page import _numbers
+    from retrial.page._text import finalize
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        finalize=finalize,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["shown"] = _numbers.shown
+    made.filters["words"] = lambda text: str(text).replace("_", " ")
+    return made
+
+
+def _packed_details(run: Run, content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of each instance: the key of what it is made from, and the piece of HTML, packed.
+
+    What the page before had of the same content is taken from there.
+    """
+    from retrial.page import _details
+
+    before = dict(_KEPT.findall(run.beside("report.html")))
+    template = environment().get_template("details.html.j2")
+    most, version = _details.room(len(content["instances"])), _version()
+    patches = run.patches()
+    for row in content["instances"]:
+        instance_id = row["instance_id"]
+        material = _details.Material(
+            row=row,
+            patch=patches.get(instance_id, ""),
+            chat=run.chat(instance_id),
+            # Where it was known before, all else is the same.
+            log=run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1),
+        )
+        key = material.key(most, version)
+        yield key, before.get(key) or _packed(_details.render(template, material, most))
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+
+
+@functools.cache
+def _version() -> str:
+    """Of this folder: another template makes another page."""
+    found = hashlib.sha256()
+    for path in sorted(HERE.iterdir()):
+        if path.suffix in (".py", ".j2"):
+            found.update(path.read_bytes())
+    return found.hexdigest()

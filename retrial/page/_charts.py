@@ -1,0 +1,115 @@
+"""Charts as SVG inside the page, drawn by pygal; colours are the page's own, for light and dark."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+ROW = 34
+"""Height of one bar."""
+FRAME = 96
+WIDTH = 760
+
+
+def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[Any]], *, stacked: bool = False) -> Markup:
+    """Lying bars in percent, one for each label; several series stand on each other."""
+    pygal = _pygal()
+    kind = pygal.HorizontalStackedBar if stacked else pygal.HorizontalBar
+    chart = kind(
+        **_common(len(labels) * ROW + FRAME),
+        range=(0, 100),
+        show_legend=len(series) > 1,
+        legend_at_bottom=True,
+        # It draws from below; the first is to be on top, as in the table.
+        x_labels=[_short(label) for label in reversed(labels)],
+        value_formatter=lambda value: f"{value:.0f} %",
+    )
+    for title, values in series.items():
+        chart.add(title, list(reversed(values)))
+    return _svg(chart, name)
+
+
+def interval(rate: Mapping[str, Any]) -> dict[str, Any]:
+    """A bar with the range it may be in."""
+    return {"value": rate["percent"], "ci": {"low": rate["low"], "high": rate["high"]}}
+
+
+def points(name: str, found: Mapping[str, Sequence[tuple[float, float]]]) -> Markup:
+    """Percent over dollars; several points of one name are joined."""
+    chart = _pygal().XY(
+        **_common(320),
+        range=(0, 100),
+        dots_size=5,
+        legend_at_bottom=True,
+        x_title="USD",
+        y_title="% resolved",
+        show_legend=True,
+        value_formatter=lambda value: f"{value:.0f} %",
+        x_value_formatter=lambda value: f"{value:.4g}",
+    )
+    for title, places in found.items():
+        chart.add(_short(title), [tuple(place) for place in places], stroke=len(places) > 1)
+    return _svg(chart, name)
+
+
+@functools.cache
+def _pygal() -> Any:
+    import pygal
+
+    # It hangs a finder for its plug-ins into Python's imports, of a kind that every later import warns of.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != pygal.__name__]
+    return pygal
+
+
+def _common(height: int) -> dict[str, Any]:
+    style = _pygal().style.Style(
+        background="transparent",
+        plot_background="transparent",
+        foreground="var(--ink)",
+        foreground_strong="var(--ink)",
+        foreground_subtle="var(--soft)",
+        guide_stroke_color="var(--line)",
+        major_guide_stroke_color="var(--line)",
+        colors=tuple(f"var(--chart-{number})" for number in range(1, 7)),
+        ci_colors=("var(--ink)",) * 6,
+        font_family="inherit",
+        label_font_size=13,
+        major_label_font_size=13,
+        legend_font_size=13,
+        title_font_size=13,
+        opacity="1",
+        opacity_hover="1",
+        transition="0s",
+    )
+    return {
+        "style": style,
+        "width": WIDTH,
+        "height": height,
+        "margin": 8,
+        "margin_right": 40,
+        "js": (),
+        "disable_xml_declaration": True,
+        "show_y_guides": True,
+        "y_labels_major_every": 1,
+        "truncate_label": -1,
+        "truncate_legend": -1,
+        "no_data_text": "",
+    }
+
+
+def _svg(chart: Any, name: str) -> Markup:
+    # Its own name for itself is a random one: the same results are the same page.
+    chart.uuid = name
+    text = str(chart.render(is_unicode=True))
+    text = re.sub(r"(?s)<script.*?</script>|<!--.*?-->|<title>Pygal</title>", "", text)
+    # What it shows is in a table beside it, for those who cannot see it.
+    return Markup(text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 40 else f"{label[:24]}…{label[-15:]}"

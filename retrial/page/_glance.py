@@ -1,0 +1,131 @@
+"""What a run's page shows at a glance, and the rows of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from retrial.page import _charts
+from retrial.types import Outcome
+
+COLUMNS = (
+    *(("Instance", "text", "w1"), ("Language", "text", "w4"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
+    *(("Model", "text", "w5"), ("Format", "text", "w4"), ("Try", "number", "w3"), ("Cost", "number", "w4")),
+    *(("Tokens in / out", "number", "w4"), ("Test time", "number", "w3"), ("Why", "text", "w6")),
+)
+"""Name, how it is sorted, how wide it is."""
+REASON = 300
+
+
+def build(content: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [_row(place, row) for place, row in enumerate(content["instances"])]
+    known = {row["instance_id"] for row in rows}
+    rows += [_left_out(key, why, "not_measured") for key, why in content["not_measured"].items() if key not in known]
+    rows += [_left_out(key, why, "skipped") for key, why in content["skipped"].items()]
+    aider = content["aider"]
+    gaps = {name: _by_reason(content[name]) for name in ("not_measured", "skipped", "void")}
+    return {
+        "charts": _drawn(content),
+        "columns": COLUMNS,
+        "rows": rows,
+        "filters": [(name, _values(rows, name)) for name in ("language", "outcome", "model")],
+        "names": list(content["by_model"]),
+        "known": bool(aider),
+        "date": aider.get("date", ""),
+        "command": aider.get("command", ""),
+        "gaps": any(gaps.values()),
+        **gaps,
+    }
+
+
+def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    passed = row.get("tests_required_passed", row["tests_passed"])
+    total = row.get("tests_required", len(row["tests"]))
+    tokens = (row.get("prompt_tokens"), row.get("completion_tokens"))
+    flags = [name for name in ("void",) if row[name]]
+    flags += ["look at it"] if any(row["tamper"][name] for name in ("touched", "changed", "suspicious")) else []
+    return {
+        "place": place,
+        "instance_id": row["instance_id"],
+        "language": row["language"],
+        "outcome": str(row["outcome"]),
+        "family": Outcome(row["outcome"]).family,
+        "flags": flags,
+        "passed": passed / total if total else -1,
+        "tests": f"{passed}/{total}" if total else "–",
+        "model": row["model"] or row["model_name_or_path"],
+        "edit_format": row["edit_format"] or "–",
+        "tries": row["tries"],
+        "tried": f"{row['try']} of {row['tries']}" if row["tries"] else "–",
+        "cost": row["cost"],
+        "tokens": None if None in tokens else tokens,
+        "seconds": row["seconds"],
+        "reason": _short(row["reason"]),
+    }
+
+
+def _left_out(instance_id: str, why: str, outcome: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(("place", "tries", "cost", "tokens", "seconds"))
+    dashes = dict.fromkeys(("language", "model", "edit_format", "tests", "tried"), "–")
+    return {
+        **nothing,
+        **dashes,
+        "instance_id": instance_id,
+        "outcome": outcome,
+        "family": "not_measured",
+        "flags": [],
+        "passed": -1,
+        "reason": _short(why),
+    }
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= REASON else f"{line[: REASON // 2]} … {line[-REASON // 2 :]}"
+
+
+def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    return sorted({row[name] for row in rows})
+
+
+def _by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Each reason once, the most frequent first."""
+    found: dict[str, list[str]] = {}
+    for instance_id, why in reasons.items():
+        found.setdefault(_short(why), []).append(instance_id)
+    return sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))
+
+
+def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
+    by_language = content["by_language"]
+    rates = {"resolved": [_charts.interval(row) for row in by_language.values()]}
+    return {
+        "formats": divided("formats", content["by_model_and_format"]),
+        "languages": _charts.bars("languages", list(by_language), rates),
+        "economics": _worth(content),
+    }
+
+
+def _worth(content: Mapping[str, Any]) -> Markup | None:
+    """What the ladder solved as it was climbed, and each model alone; nothing where nothing was paid."""
+    rungs = content["economics"].get("rungs", ())
+    paths = {
+        f"{row['model']}, {row['edit_format']}": [(row["cost"], row["percent"])]
+        for row in content["by_model_and_format"]
+        if row["cost"]
+    }
+    climbed = [(row["cumulative_cost"], row["cumulative_percent"]) for row in rungs if row["cumulative_cost"]]
+    if len(climbed) > 1:
+        paths["the ladder"] = climbed
+    return _charts.points("economics", paths) if len(paths) > 1 else None
+
+
+def divided(name: str, rows: Iterable[Mapping[str, Any]]) -> Markup:
+    """One bar for each model and format, divided at what passed on the first turn."""
+    found = list(rows)
+    first = [100 * row.get("pass_num_1", 0) / row["of"] if row["of"] else 0 for row in found]
+    later = [max(0.0, row["percent"] - each) for row, each in zip(found, first, strict=True)]
+    labels = [f"{row['model']}, {row['edit_format']}" for row in found]
+    return _charts.bars(name, labels, {"on the first turn": first, "later": later}, stacked=True)

@@ -1,0 +1,166 @@
+"""Two runs on the same tasks: what one solves and the other does not, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from retrial import stats
+from retrial.conditions import Differences, Side, differences, refuse_other_benchmark
+from retrial.words import counted
+
+LISTS = ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Run `b` against run `a`; only tasks that both measured are compared. Lists are of ids."""
+
+    a: str
+    b: str
+    gained: tuple[str, ...]
+    """Resolved by `b` alone."""
+    lost: tuple[str, ...]
+    """Resolved by `a` alone."""
+    both: tuple[str, ...]
+    neither: tuple[str, ...]
+    only_in_a: tuple[str, ...] = ()
+    """Measured there alone."""
+    only_in_b: tuple[str, ...] = ()
+    pairs: int = 1
+    """How many are compared at once."""
+    adjusted: float = 1.0
+    """The p for that; of one pair, its own."""
+    differences: Differences = field(default_factory=Differences)
+
+    @property
+    def common(self) -> int:
+        return len(self.gained) + len(self.lost) + len(self.both) + len(self.neither)
+
+    @property
+    def p(self) -> float:
+        return stats.mcnemar(len(self.gained), len(self.lost))
+
+    @property
+    def difference(self) -> float:
+        """In points: what `b` resolves more."""
+        return 100 * (len(self.gained) - len(self.lost)) / self.common if self.common else 0.0
+
+    @property
+    def more_than_chance(self) -> bool:
+        return self.adjusted < stats.LEVEL
+
+    @property
+    def needed(self) -> int | None:
+        """Tasks on which a difference of this size would probably be seen; None where there is none."""
+        if not self.difference:
+            return None
+        share = (len(self.gained) + len(self.lost)) / self.common
+        return stats.tasks_needed(share, self.difference / 100, self.pairs)
+
+    @property
+    def sentence(self) -> str:
+        """What can be said, and no more."""
+        a, b, tasks = self.a, self.b, counted(self.common, "task")
+        if not self.common:
+            return f"{b} and {a} have measured no task in common: they cannot be compared."
+        if not self.gained and not self.lost:
+            return f"{b} and {a} solve the same on the {tasks} that both measured: no difference is seen."
+        if not self.difference:
+            each = len(self.gained)
+            return (
+                f"{b} and {a} solve equally many of the {tasks} that both measured ({each} only {b}, {each} only {a}): "
+                "no difference is seen."
+            )
+        size = f"{_points(self.difference)} points {'more' if self.difference > 0 else 'less'}"
+        if self.more_than_chance:
+            return (
+                f"{b} solves {size} than {a} on the {tasks} that both measured; that is more than chance ({self.said})."
+            )
+        more = _rounded_up(max(1, (self.needed or 0) - self.common))
+        return (
+            f"Cannot tell {b} from {a} on {counted(self.common, 'common task')} ({b} {size}, {self.said}): "
+            f"to see a difference of that size you would need about {counted(more, 'more task')}."
+        )
+
+    @property
+    def said(self) -> str:
+        """Its p, as people read it."""
+        if self.pairs == 1:
+            return _shown(self.p)
+        return f"{_shown(self.p)}; for {self.pairs} pairs at once, by Holm, {_shown(self.adjusted)}"
+
+
+def pair(a: Side, b: Side) -> Pair:
+    """The two side by side.
+
+    Raises: UsageError when they are about different benchmarks.
+    """
+    refuse_other_benchmark(a, b)
+    first, second = a.measured, b.measured
+    common = sorted(first.keys() & second.keys())
+
+    def ids(in_a: bool, in_b: bool) -> tuple[str, ...]:
+        return tuple(key for key in common if (first[key], second[key]) == (in_a, in_b))
+
+    found = Pair(
+        a=a.name,
+        b=b.name,
+        gained=ids(False, True),
+        lost=ids(True, False),
+        both=ids(True, True),
+        neither=ids(False, False),
+        only_in_a=tuple(sorted(first.keys() - second.keys())),
+        only_in_b=tuple(sorted(second.keys() - first.keys())),
+        differences=differences(a, b),
+    )
+    return replace(found, adjusted=found.p)
+
+
+def corrected(found: Sequence[Pair]) -> list[Pair]:
+    """Pairs that are looked at together: of many, one looks different by chance alone."""
+    adjusted = stats.holm([each.p for each in found])
+    return [replace(each, pairs=len(found), adjusted=p) for each, p in zip(found, adjusted, strict=True)]
+
+
+def record(found: Pair) -> dict[str, Any]:
+    """For results.json."""
+    low, high = stats.paired_interval(len(found.gained), len(found.lost), found.common)
+    return {
+        "a": found.a,
+        "b": found.b,
+        "common": found.common,
+        "rate_a": stats.rate(len(found.both) + len(found.lost), found.common),
+        "rate_b": stats.rate(len(found.both) + len(found.gained), found.common),
+        "difference": round(found.difference, 2),
+        "low": round(100 * low, 2),
+        "high": round(100 * high, 2),
+        "p": found.p,
+        "p_adjusted": found.adjusted,
+        "more_than_chance": found.more_than_chance,
+        "tasks_needed": found.needed,
+        "sentence": found.sentence,
+        **{name: list(getattr(found, name)) for name in LISTS},
+        "warnings": list(found.differences.warnings),
+        "differs_in": list(found.differences.differs_in),
+    }
+
+
+def _points(difference: float) -> str:
+    """Never none where there are some."""
+    return f"{abs(difference):.1f}" if abs(difference) >= 0.05 else f"{abs(difference):.1g}"
+
+
+def _shown(p: float) -> str:
+    """With more digits where they matter."""
+    if p < 0.001:
+        return "p < 0.001"
+    at_the_level = 4 if round(p, 3) == stats.LEVEL else 3
+    return f"p = {p:.{at_the_level if p < 0.1 else 2}f}"
+
+
+def _rounded_up(number: int) -> int:
+    """To two digits: it is a guess."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step

@@ -1,0 +1,91 @@
+"""Every attempt's patch scored, not the chosen one's alone (`report.py --attempts`): no headline counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrial import past
+from retrial.errors import PatchError
+from retrial.keeping import keep_attempt
+from retrial.past import Brief
+from retrial.patches import normalise
+from retrial.progress import Progress, say
+from retrial.rows import Row
+from retrial.scoring import Scoring
+from retrial.store import Run
+from retrial.submissions import Submission
+from retrial.testbed import Testbed
+from retrial.tried import Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other(Submission):
+    """The patch of an attempt that was not chosen."""
+
+    number: int
+    patch_id: str
+
+
+def score_attempts(
+    run: Run, records: Mapping[str, Brief], scored: Sequence[Row], bed: Testbed, work: Scoring
+) -> dict[str, dict[str, Judged]]:
+    """Task → patch → verdict, of all patches but the chosen; where that could not be measured, these are not tried."""
+    if not records:
+        say("note: --attempts has nothing to score: only runs of harness.py tell of attempts that were not chosen")
+        return {}
+    wanted = {row.task.instance_id: _others(records[row.task.instance_id]) for row in scored if _measured(row)}
+    found: dict[str, dict[str, Judged]] = {}
+    number, resolved = sum(map(len, wanted.values())), 0
+    if not number:
+        return found
+    with Progress("report attempts", number) as progress:
+        for job, result in bed.executor.run(work, _jobs(run, wanted)):
+            judged = keep_attempt(run, work.tasks[job.instance_id], job, job.number, result)
+            found.setdefault(job.instance_id, {})[job.patch_id] = judged
+            resolved += judged.outcome == "resolved"
+            line = f"{job.instance_id} try {job.number}: {judged.outcome}"
+            progress.step(line, f"{resolved} resolved{bed.slowed}", measured=judged.outcome.measured)
+    return found
+
+
+def _measured(row: Row) -> bool:
+    return row.verdict.outcome.measured
+
+
+def _others(record: Brief) -> dict[str, int]:
+    """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
+    found: dict[str, int] = {}
+    for attempt in record["all_results"]:
+        found.setdefault(past.patch_id(attempt), attempt["try"])
+    left_out = {"", *(past.patch_id(each) for each in record["all_results"] if each["try"] == record["try"])}
+    return {patch: number for patch, number in found.items() if patch not in left_out}
+
+
+def _jobs(run: Run, wanted: Mapping[str, Mapping[str, int]]) -> Iterator[Other]:
+    """Read task by task, when their turn comes: all patches at once may be more than memory holds."""
+    for instance_id, others in wanted.items():
+        record = run.whole_prediction(instance_id) if others else {"all_results": []}
+        numbers = {number: patch for patch, number in others.items()}
+        for attempt in record["all_results"]:
+            if attempt["try"] in numbers:
+                yield _other(record, attempt, numbers[attempt["try"]])
+
+
+def _other(record: Mapping[str, Any], attempt: Mapping[str, Any], patch_id: str) -> Other:
+    return Other(
+        instance_id=str(record["instance_id"]),
+        model_name_or_path=str(record["model_name_or_path"]),
+        patch=_clean(str(attempt["model_patch"])),
+        number=attempt["try"],
+        patch_id=patch_id,
+    )
+
+
+def _clean(patch: str) -> str:
+    try:
+        return normalise(patch)
+    except PatchError:
+        # Refused where it is scored.
+        return patch

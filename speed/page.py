@@ -1,0 +1,84 @@
+"""The page of two thousand instances with transcripts: how long it takes to write and to open, and how large it is; and
+report.py when every verdict is known.
+
+Seconds are CPU unless said otherwise. The runs are synthetic: as long as real ones, and scored by nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from retrial import page
+from retrial.store import Run
+from speed import scale
+from tests import browsers, synthetic_run
+
+NAVIGATION = "(() => performance.getEntriesByType('navigation')[0].loadEventEnd)()"
+PAINT = "(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)()"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--tasks", type=int, default=2000)
+    parser.add_argument("--sandboxed", type=int, default=50, help="of those for report.py, how many reach a sandbox")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ |= {"RETRIAL_HOME": f"{folder}/home", "RETRIAL_CACHE": f"{folder}/cache"}
+        run, content = synthetic_run.write(folder / "home", "synthetic", options.tasks)
+        chats = sum(path.stat().st_size for path in run.folder.glob("*.md"))
+        print(f"{options.tasks} instances, {chats / 1e6:.1f} MB of transcripts", flush=True)
+        for title in ("first time", "again"):
+            tell(title, run, content)
+        if not browsers.unavailable():
+            open_it(run.folder / "report.html")
+        known(folder, options)
+
+
+def tell(title: str, run: Run, content: dict[str, object]) -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
+    path = page.write(run, content)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    assert path
+    print(f"report.html, {title}: {cpu:.1f} s (wall {wall:.1f}), {path.stat().st_size / 1e6:.1f} MB", flush=True)
+
+
+def open_it(path: Path) -> None:
+    with browsers.browser() as chromium:
+        for _ in range(3):
+            found = browsers.opened(chromium, path)
+            painted, loaded = found.values(PAINT) / 1000, found.values(NAVIGATION) / 1000
+            started = time.perf_counter()
+            found.page.locator("button.open").nth(1000).click()
+            found.page.locator(".detail").wait_for()
+            clicked = time.perf_counter() - started
+            print(
+                f"opened in Chromium (wall): painted after {painted:.2f} s, all there after {loaded:.2f} s; "
+                f"an instance opens in {clicked:.2f} s",
+                flush=True,
+            )
+            found.page.close()
+
+
+def known(folder: Path, options: argparse.Namespace) -> None:
+    """report.py on a run whose verdicts are all in the cache, pages and all."""
+    bench = folder / "bench"
+    scale.write_benchmark(bench, options.tasks)
+    everything = scale.remember(bench, folder / "all.jsonl")
+    with scale.model(options.sandboxed) as url:
+        harness = ["harness.py", "-b", str(bench), "-m", "quick:whole", "--api-base", url, "--run", "known"]
+        scale.went([*harness, "--turns", "1", "--reflections", "0", "--sandbox", "bwrap"])
+    report = ["report.py", "known", "--sandbox", "bwrap"]
+    scale.went(report)
+    scale.tell("report.py, all verdicts known", scale.went(report))
+    file = ["report.py", str(everything), *report[2:], "-b", str(bench)]
+    scale.went(file)
+    scale.tell("report.py FILE, all verdicts known", scale.went(file))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What report.py prints at the end: short enough to be pasted, and coloured for people alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrial import colours
+from retrial.headline import summary
+from retrial.rows import brief
+from retrial.summary import Report, results
+from retrial.types import Outcome
+from tests.rows import attempt, record, row
+
+PAINT = "from retrial import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+
+
+def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run() -> None:
+    outcomes = (*Outcome,)
+    rows = tuple(brief(row(f"task-{outcome}", outcome)) for outcome in outcomes if outcome is not Outcome.UNVERIFIED)
+    report = Report(
+        run="R",
+        benchmark="bench",
+        benchmark_size=20,
+        visible_is_hidden=False,
+        scored=rows,
+        skipped={"x": "old"},
+        records={each.task.instance_id: record(each.task.instance_id, attempt()) for each in rows},
+        started="2026-01-02T03:04:05+00:00",
+        visible_tests="original",
+    )
+    lines = summary(report, results(report))
+    assert len(lines) <= 10
+    assert lines[0].startswith("bench, m, 2026-01-02, Retrial ")
+    assert [line.split("  ")[0] for line in lines[1:6]] == ["resolved", "unresolved", "not measured", "skipped", "rate"]
+    assert any(line.startswith("cost ") for line in lines)
+
+
+def printed(*, terminal: bool, **environment: str) -> str:
+    """What a program of its own prints, to a terminal or into a pipe."""
+    known = {**os.environ, "TERM": "xterm", **environment}
+    if not terminal:
+        return subprocess.run(
+            [sys.executable, "-c", PAINT], env=known, capture_output=True, text=True, check=True
+        ).stdout
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", PAINT], env=known, stdout=theirs):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+    os.close(ours)
+    return said.decode()
+
+
+def test_outcomes_have_colours_on_a_terminal() -> None:
+    said = printed(terminal=True, NO_COLOR="")
+    assert f"{colours.GREEN}resolved{colours.PLAIN}" in said
+    assert f"{colours.RED}tests_failed{colours.PLAIN}" in said
+    assert f"{colours.BOLD}rate  50 %" in said
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment"), [(False, {}), (True, {"NO_COLOR": "1"}), (True, {"TERM": "dumb"})]
+)
+def test_and_nowhere_else(terminal: bool, environment: dict[str, str], tmp_path: Path) -> None:
+    assert "\033[" not in printed(terminal=terminal, **environment)
