@@ -11,8 +11,7 @@ from typing import Any
 from retrial import page, paths, registry
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.plain import to_json
-from retrial.secrets import KNOWN
+from retrial.plain import to_line
 from retrial.store import Run
 from retrial.whole_files import write_atomically
 
@@ -65,7 +64,7 @@ def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """As it is in the file, and without what nobody may see, whatever is escaped in what is made of it."""
-    plain: dict[str, Any] = json.loads(KNOWN.masked_bytes(to_json(content)))
+    plain: dict[str, Any] = json.loads(to_line(content))
     return plain
 
 

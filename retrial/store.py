@@ -20,7 +20,7 @@ from retrial.journal import Journal
 from retrial.plain import to_json
 from retrial.progress import NOTE, say
 from retrial.secrets import KNOWN
-from retrial.whole_files import sync_folder, write_again, write_atomically
+from retrial.whole_files import sync_folder, write_again, write_atomically, write_if_other
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
@@ -250,7 +250,7 @@ class Run:
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def write_log(self, instance_id: str, model: str, text: str) -> None:
-        write_again(self._log_path(instance_id, model), text.encode("utf-8", "replace"))
+        write_if_other(self._log_path(instance_id, model), text.encode("utf-8", "replace"))
 
     def _log_path(self, instance_id: str, model: str) -> Path:
         return self.logs / f"{_safe(instance_id)}.{file_name(model)}.eval.log"
@@ -258,6 +258,8 @@ class Run:
     def write_official(self, instance_id: str, files: Mapping[str, bytes]) -> None:
         """These of `OFFICIAL_FILES`; what an earlier verdict left is gone."""
         folder = self.logs / _safe(instance_id)
+        if not files and not folder.is_dir():
+            return
         for name in OFFICIAL_FILES:
             if name in files:
                 write_again(folder / name, files[name])

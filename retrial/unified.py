@@ -6,6 +6,7 @@ So git, which applies them, cannot read anything that was not read here.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ MAX_BYTES = 20_000_000
 MAX_FILES = 20_000
 MAX_COPIES = 100
 """A copy takes a line of a patch, and as much room as its source."""
+REMEMBERED = 100_000
+"""Characters of a patch that is kept as it was read."""
 
 _EXTENDED = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode) ([0-7]{6})"
@@ -92,6 +95,16 @@ def parse(patch: str) -> tuple[Change, ...]:
 
     Raises: PatchError when it has no diff, contradicts itself, or names a path that no patch may name.
     """
+    # One patch is asked about again and again while it is scored; large ones are not kept for that.
+    return _parse_once(patch) if len(patch) <= REMEMBERED else _parse(patch)
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_once(patch: str) -> tuple[Change, ...]:
+    return _parse(patch)
+
+
+def _parse(patch: str) -> tuple[Change, ...]:
     text = normalise(patch)
     if len(encode(text)) > MAX_BYTES:
         raise PatchError(f"The patch has more than {MAX_BYTES // 1_000_000} MB.")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 HERE = Path(__file__).parent
-_KEPT = re.compile(r'<script type="application/gzip" id="d\d+" data-key="([0-9a-f]+)">([^<]*)</script>')
+_KEPT = re.compile(r"^([0-9a-f]{24}) ([A-Za-z0-9+/=]+)$", re.MULTILINE)
+"""A line of the packed pieces: key and content."""
 
 
 def write(run: Run, content: Mapping[str, Any]) -> Path | None:

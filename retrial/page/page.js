@@ -51,9 +51,12 @@
     body.append(all);
   }
 
+  let packed = null; // a line for each instance: what it is made from, and itself; megabytes, so when it is first needed
+
   async function unpacked(place) {
-    const packed = document.getElementById(`d${place}`).textContent;
-    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    packed ??= document.getElementById("packed").textContent.trim().split("\n");
+    const [, text] = packed[place].split(" ");
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
   }
