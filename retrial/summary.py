@@ -180,9 +180,10 @@ def totals(report: Report) -> dict[str, int]:
 
 def _tamper(report: Report) -> dict[str, object]:
     """How many patches reached for what they may not, and which a person should look at."""
-    rows = [row for row in report.measured if not row.tampering.clean]
+    tampered = {row.task.instance_id for row in report.measured if row.verdict.outcome is Outcome.TAMPERED}
+    rows = [row for row in report.measured if not row.tampering.clean or row.task.instance_id in tampered]
     return {
-        "tampered": sum(row.verdict.outcome is Outcome.TAMPERED for row in rows),
+        "tampered": len(tampered),
         "touched": sum(bool(row.tampering.touched) for row in rows),
         "changed": sum(bool(row.tampering.changed) for row in rows),
         "suspicious": sum(bool(row.tampering.suspicious) for row in rows),

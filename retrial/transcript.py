@@ -132,11 +132,13 @@ def _check(verdict: Mapping[str, Any]) -> list[str]:
     tests = Counter(verdict["tests"].values())
     found = ", ".join(f"{number} {status}" for status, number in sorted(tests.items()))
     output = "\n".join(part.rstrip() for part in (verdict["stdout"], verdict["stderr"]) if part.rstrip())
-    blocks = ["\n".join(verdict["lint"]), verdict["telling"] or output]
+    lint = ["New errors (lint):", fenced(_bounded("\n".join(verdict["lint"])))] if verdict["lint"] else []
+    said = verdict["telling"] or output
     return [
         f"### check: {verdict['outcome']}",
         _sentence(f"Tests: {found or 'none'}. {verdict['reason']}"),
-        *(fenced(_bounded(block)) for block in blocks if block),
+        *lint,
+        *([fenced(_bounded(said))] if said else []),
     ]
 
 

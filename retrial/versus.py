@@ -28,6 +28,7 @@ def row(side: Side) -> dict[str, Any]:
         "agent": side.config.get("identity", {}).get("agent"),
         "rate": dict(content["rate"]),
         **{name: written.get(name) for name in OF_AIDER},
+        **{name: _spent(content, name) for name in ("prompt_tokens", "completion_tokens")},
         "cost": cost,
         "cost_per_resolved": round(cost / resolved, 6) if resolved and cost is not None else None,
         "not_measured": len(content["not_measured"]),
@@ -36,10 +37,15 @@ def row(side: Side) -> dict[str, Any]:
 
 
 def _cost(content: Mapping[str, Any]) -> float | None:
-    """Of every call; nobody knows what predictions cost that were made elsewhere."""
+    cost: float | None = _spent(content, "cost")
+    return cost
+
+
+def _spent(content: Mapping[str, Any], name: str) -> Any:
+    """Of every call; nobody knows what predictions took that were made elsewhere."""
     spent = content.get("spent") or {}
     known = content.get("aider") or spent.get("calls")
-    return spent.get("cost") if known else None
+    return spent.get(name) if known else None
 
 
 def render(content: Mapping[str, Any]) -> str:

@@ -116,7 +116,7 @@ def test_every_number_of_the_table_is_in_the_results(many: tuple[Run, dict[str, 
         assert row["instance_id"] == inside[0]
         assert (f"{row['tests_passed']}/{total}" if total else "–") in inside
         assert f"{row['try']} of {row['tries']}" in inside
-        assert shown(row["cost"], "usd") in inside
+        assert shown(row["cost"], "dollars") in inside
         assert shown(row["seconds"], "seconds") in inside
         assert f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}" in inside
 

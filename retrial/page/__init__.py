@@ -37,7 +37,9 @@ def write_comparison(run: Run, content: Mapping[str, Any]) -> Path | None:
     """`compare.html`: of runs side by side, of a grid, of repeats."""
     from retrial.page import _side_by_side
 
-    text = _page("compare.html.j2", content, **_side_by_side.build(content))
+    names = [row["run"] for row in content["runs"]]
+    linked = {name for name in names if (run.folder.parent / name / "report.html").is_file()}
+    text = _page("compare.html.j2", content, **_side_by_side.build(content, linked))
     return run.write_beside("compare.html", text.encode("utf-8", "replace"))
 
 

@@ -39,22 +39,45 @@ def interval(rate: Mapping[str, Any]) -> dict[str, Any]:
     return {"value": rate["percent"], "ci": {"low": rate["low"], "high": rate["high"]}}
 
 
-def points(name: str, found: Mapping[str, Sequence[tuple[float, float]]]) -> Markup:
-    """Percent over dollars; several points of one name are joined."""
+def divided(name: str, labels: Sequence[str], percents: Sequence[float], first: Sequence[float | None]) -> Markup:
+    """One bar each, divided at what passed on the first turn, where that is known."""
+    pairs = [(whole, None if turn is None else min(turn, whole)) for whole, turn in zip(percents, first, strict=True)]
+    series = {
+        "on the first turn": [turn or 0.0 for _, turn in pairs],
+        "on a later turn or try": [0.0 if turn is None else whole - turn for whole, turn in pairs],
+        "on a turn that nobody knows": [whole if turn is None else 0.0 for whole, turn in pairs],
+    }
+    if None not in first:
+        del series["on a turn that nobody knows"]
+    return bars(name, labels, series, stacked=True)
+
+
+def points(name: str, found: Mapping[str, Sequence[tuple[float, float]]], unit: str) -> Markup:
+    """Percent over what it took; several points of one name are joined."""
+    most = max(x for places in found.values() for x, _ in places)
     chart = _pygal().XY(
-        **_common(320),
+        **_common(380 + 24 * (len(found) // 2)),
         range=(0, 100),
+        xrange=(0, most * 1.05),
         dots_size=5,
         legend_at_bottom=True,
-        x_title="USD",
+        x_title=unit,
         y_title="% resolved",
         show_legend=True,
         value_formatter=lambda value: f"{value:.0f} %",
-        x_value_formatter=lambda value: f"{value:.4g}",
+        x_value_formatter=_rounded,
     )
     for title, places in found.items():
         chart.add(_short(title), [tuple(place) for place in places], stroke=len(places) > 1)
     return _svg(chart, name)
+
+
+def _rounded(value: float) -> str:
+    """Short enough for an axis."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value:.4g}"
 
 
 @functools.cache
@@ -106,8 +129,8 @@ def _svg(chart: Any, name: str) -> Markup:
     # Its own name for itself is a random one: the same results are the same page.
     chart.uuid = name
     text = str(chart.render(is_unicode=True))
-    text = re.sub(r"(?s)<script.*?</script>|<!--.*?-->|<title>Pygal</title>", "", text)
-    # What it shows is in a table beside it, for those who cannot see it.
+    text = re.sub(r"(?s)<script.*?</script>|<!--.*?-->|<title>[^<]*</title>", "", text)
+    # Titles would say a bar's place as if it were its value. What a chart shows is in a table beside it.
     return Markup(text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1))
 
 

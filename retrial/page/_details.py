@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,12 +65,23 @@ def render(template: Template, material: Material, most: int) -> str:
         tests=_tests(row["tests"]),
         patch=_prose.diff(allowance.cut(material.patch)) if material.patch else None,
         attempts=[
-            (attempt.heading, [_message(entry, allowance) for entry in attempt.entries if entry.pieces])
+            (_heading(attempt.heading, row), [_message(entry, allowance) for entry in attempt.entries if entry.pieces])
             for attempt in _transcripts.read(material.chat)
             if attempt.heading
         ],
         log=preformatted(allowance.cut(material.log)) if material.log else None,
     )
+
+
+def _heading(text: str, row: Mapping[str, Any]) -> str:
+    """Of an attempt, with what came of it."""
+    number = re.match(r"Attempt (\d+)", text)
+    made = next((each for each in row["attempts"] if number and each["try"] == int(number[1])), None)
+    if made is None:
+        return text
+    found = ["chosen"] if made["try"] == row["try"] else []
+    found += ["plausible" if made["plausible"] else "not plausible"]
+    return f"{text}: {', '.join(found)}"
 
 
 def _tests(tests: Mapping[str, str]) -> list[tuple[str, list[str], int]]:

@@ -12,8 +12,8 @@ from retrial.types import Outcome
 
 COLUMNS = (
     *(("Instance", "text", "w1"), ("Language", "text", "w4"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
-    *(("Model", "text", "w5"), ("Format", "text", "w4"), ("Try", "number", "w3"), ("Cost", "number", "w4")),
-    *(("Tokens in / out", "number", "w4"), ("Test time", "number", "w3"), ("Why", "text", "w6")),
+    *(("Model", "text", "w5"), ("Format", "text", "w4"), ("Try", "number", "w3"), ("Cost (USD)", "number", "w4")),
+    *(("Tokens in / out", "number", "w2"), ("Test time", "number", "w3"), ("Why", "text", "w6")),
 )
 """Name, how it is sorted, how wide it is."""
 REASON = 300
@@ -37,27 +37,28 @@ def build(content: Mapping[str, Any]) -> dict[str, Any]:
         "command": aider.get("command", ""),
         "gaps": any(gaps.values()),
         **gaps,
+        "uneven": len({row["of"] for row in content["by_model_and_format"]}) > 1,
     }
 
 
 def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    flags = [name for name in ("void",) if row[name]]
     passed = row.get("tests_required_passed", row["tests_passed"])
     total = row.get("tests_required", len(row["tests"]))
-    tokens = (row.get("prompt_tokens"), row.get("completion_tokens"))
-    flags = [name for name in ("void",) if row[name]]
+    tokens = (row["prompt_tokens"], row["completion_tokens"])
     flags += ["look at it"] if any(row["tamper"][name] for name in ("touched", "changed", "suspicious")) else []
     return {
         "place": place,
         "instance_id": row["instance_id"],
-        "language": row["language"],
+        "language": row["language"] or "–",
         "outcome": str(row["outcome"]),
         "family": Outcome(row["outcome"]).family,
         "flags": flags,
-        "passed": passed / total if total else -1,
+        "passed": passed / total if total else None,
         "tests": f"{passed}/{total}" if total else "–",
         "model": row["model"] or row["model_name_or_path"],
         "edit_format": row["edit_format"] or "–",
-        "tries": row["tries"],
+        "order": row["try"] + row["tries"] / 1000 if row["tries"] else None,
         "tried": f"{row['try']} of {row['tries']}" if row["tries"] else "–",
         "cost": row["cost"],
         "tokens": None if None in tokens else tokens,
@@ -67,7 +68,7 @@ def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _left_out(instance_id: str, why: str, outcome: str) -> dict[str, Any]:
-    nothing = dict.fromkeys(("place", "tries", "cost", "tokens", "seconds"))
+    nothing = dict.fromkeys(("place", "order", "cost", "tokens", "seconds"))
     dashes = dict.fromkeys(("language", "model", "edit_format", "tests", "tried"), "–")
     return {
         **nothing,
@@ -76,7 +77,7 @@ def _left_out(instance_id: str, why: str, outcome: str) -> dict[str, Any]:
         "outcome": outcome,
         "family": "not_measured",
         "flags": [],
-        "passed": -1,
+        "passed": None,
         "reason": _short(why),
     }
 
@@ -99,33 +100,35 @@ def _by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
 
 
 def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
-    by_language = content["by_language"]
+    by_language, rows = content["by_language"], content["by_model_and_format"]
     rates = {"resolved": [_charts.interval(row) for row in by_language.values()]}
+    names = [f"{name} {row['percent']:.1f} %" for name, row in by_language.items()]
     return {
-        "formats": divided("formats", content["by_model_and_format"]),
-        "languages": _charts.bars("languages", list(by_language), rates),
+        "formats": _charts.divided(
+            "formats",
+            [f"{row['model']}, {row['edit_format']} {row['percent']:.1f} %" for row in rows],
+            [row["percent"] for row in rows],
+            [100 * row["pass_num_1"] / row["of"] if row["of"] and "pass_num_1" in row else None for row in rows],
+        ),
+        "languages": _charts.bars("languages", names, rates),
         "economics": _worth(content),
+        "tokens": _over_tokens(content),
     }
 
 
 def _worth(content: Mapping[str, Any]) -> Markup | None:
-    """What the ladder solved as it was climbed, and each model alone; nothing where nothing was paid."""
+    """What the ladder solved as it was climbed; nothing where nothing was paid, or there was one rung."""
     rungs = content["economics"].get("rungs", ())
-    paths = {
-        f"{row['model']}, {row['edit_format']}": [(row["cost"], row["percent"])]
-        for row in content["by_model_and_format"]
-        if row["cost"]
-    }
     climbed = [(row["cumulative_cost"], row["cumulative_percent"]) for row in rungs if row["cumulative_cost"]]
-    if len(climbed) > 1:
-        paths["the ladder"] = climbed
-    return _charts.points("economics", paths) if len(paths) > 1 else None
+    return _charts.points("economics", {"the ladder": climbed}, "USD") if len(climbed) > 1 else None
 
 
-def divided(name: str, rows: Iterable[Mapping[str, Any]]) -> Markup:
-    """One bar for each model and format, divided at what passed on the first turn."""
-    found = list(rows)
-    first = [100 * row.get("pass_num_1", 0) / row["of"] if row["of"] else 0 for row in found]
-    later = [max(0.0, row["percent"] - each) for row, each in zip(found, first, strict=True)]
-    labels = [f"{row['model']}, {row['edit_format']}" for row in found]
-    return _charts.bars(name, labels, {"on the first turn": first, "later": later}, stacked=True)
+def _over_tokens(content: Mapping[str, Any]) -> Markup | None:
+    """Of those that met the same tasks: later rungs see only what is left."""
+    of = content["rate"]["of"]
+    found = {
+        f"{row['model']}, {row['edit_format']}": [(row["prompt_tokens"] + row["completion_tokens"], row["percent"])]
+        for row in content["by_model_and_format"]
+        if row["of"] == of and row["prompt_tokens"]
+    }
+    return _charts.points("tokens", found, "tokens, in and out") if len(found) > 1 else None

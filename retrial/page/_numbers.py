@@ -30,6 +30,16 @@ def usd(value: Any) -> str:
     return f"{value:,.{digits}f} USD"
 
 
+def dollars(value: Any) -> str:
+    """In a column that says so."""
+    return usd(value).removesuffix(" USD")
+
+
+def each(value: Any) -> str:
+    """USD for one of something; there may be none."""
+    return usd(value)
+
+
 def seconds(value: Any) -> str:
     if value < 120:
         return f"{value:.1f} s"
@@ -42,11 +52,11 @@ def points(value: Any) -> str:
 
 
 def chance(value: Any) -> str:
-    return f"{value:.2g}" if value >= 0.0001 else "< 0.0001"
+    return f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
 
 
 WAYS: Mapping[str, Callable[[Any], str]] = {
-    each.__name__: each for each in (count, size, number, percent, usd, seconds, points, chance)
+    way.__name__: way for way in (count, size, number, percent, usd, dollars, each, seconds, points, chance)
 }
 UNKNOWN = {"usd": "unknown"}
 """What stands for null; for other ways a dash."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -13,11 +13,13 @@ Column = tuple[str, str, tuple[str, ...]]
 """Its name, how its values are shown, and where they are in a row."""
 
 _WRITTEN: tuple[Column, ...] = (
-    ("First turn", "percent", ("pass_rate_1",)),
-    ("Second turn", "percent", ("pass_rate_2",)),
+    ("By turn 1", "percent", ("pass_rate_1",)),
+    ("By turn 2", "percent", ("pass_rate_2",)),
     ("Well formed", "percent", ("percent_cases_well_formed",)),
+    ("Tokens in", "count", ("prompt_tokens",)),
+    ("Tokens out", "count", ("completion_tokens",)),
     ("Cost", "usd", ("cost",)),
-    ("Each resolved", "usd", ("cost_per_resolved",)),
+    ("Each resolved", "each", ("cost_per_resolved",)),
     ("Seconds a case", "number", ("seconds_per_case",)),
     ("Not measured", "count", ("not_measured",)),
 )
@@ -26,9 +28,9 @@ _NAMED: tuple[Column, ...] = (("Model", "text", ("model",)), ("Format", "text", 
 
 def _rated(*path: str) -> tuple[Column, ...]:
     return (
+        ("Rate and interval", "rate", path),
         ("Resolved", "count", (*path, "resolved")),
         ("Tasks", "count", (*path, "of")),
-        ("Rate and interval", "rate", path),
     )
 
 
@@ -44,23 +46,35 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
 }
 
 
-def build(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {"columns": COLUMNS[content["kind"]], "charts": _drawn(content)}
+def build(content: Mapping[str, Any], linked: Collection[str] = ()) -> dict[str, Any]:
+    """`linked` are runs that have a page of their own."""
+    return {"columns": COLUMNS[content["kind"]], "charts": _drawn(content), "linked": linked}
 
 
 def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
-    rows, kind = content["runs"], content["kind"]
-    rates = {row["run"]: row.get("rate", row) for row in rows}
-    paid = {row["run"]: [(row["cost"], rates[row["run"]]["percent"])] for row in rows if row["cost"]}
-    series = {"resolved": [_charts.interval(rate) for rate in rates.values()]} if kind == "repeats" else _turns(rows)
+    rows = [{**row, **row.get("rate", {})} for row in content["runs"]]
+    labels = [f"{row['run']} {row['percent']:.1f} %" for row in rows]
+    known = any(row.get("pass_rate_1") is not None for row in rows)
+    if known:
+        bars = _charts.divided(
+            "runs", labels, [row["percent"] for row in rows], [row.get("pass_rate_1") for row in rows]
+        )
+    else:
+        bars = _charts.bars("runs", labels, {"resolved": [_charts.interval(row) for row in rows]})
     return {
-        "runs": _charts.bars("runs", list(rates), series, stacked=kind != "repeats") if rows else None,
-        "cost": _charts.points("cost", paid) if len(paid) > 1 else None,
+        "runs": bars if rows else None,
+        "cost": _points("cost", rows, lambda row: row.get("cost"), "USD"),
+        "tokens": _points("tokens", rows, _tokens, "tokens, in and out"),
     }
 
 
-def _turns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """What passed on the first turn, and what came later."""
-    percents = [row.get("rate", row)["percent"] for row in rows]
-    first = [min(row.get("pass_rate_1") or 0.0, percent) for row, percent in zip(rows, percents, strict=True)]
-    return {"on the first turn": first, "later": [whole - part for whole, part in zip(percents, first, strict=True)]}
+def _points(
+    name: str, rows: Sequence[Mapping[str, Any]], took: Callable[[Mapping[str, Any]], float | None], unit: str
+) -> Markup | None:
+    found = {row["run"]: [(x, row["percent"])] for row in rows if (x := took(row))}
+    return _charts.points(name, found, unit) if len(found) > 1 else None
+
+
+def _tokens(row: Mapping[str, Any]) -> float | None:
+    found = (row.get("prompt_tokens"), row.get("completion_tokens"))
+    return None if found[0] is None or found[1] is None else found[0] + found[1]
