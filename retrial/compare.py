@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrial import __version__, outputs, pairs, past, paths, program, shards, submissions, trials
-from retrial.conditions import Side, read_results, refuse_other_benchmark
+from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.progress import NOTE, say
@@ -38,6 +38,8 @@ class Entry:
     run: Run
     trial: Trial | None = None
     """Of a predictions file, which is no run before it is scored."""
+    group: str = ""
+    """The grid or the repeats that it was named by."""
 
 
 def run(options: ReportOptions, texts: Sequence[str]) -> int:
@@ -47,17 +49,16 @@ def run(options: ReportOptions, texts: Sequence[str]) -> int:
     target = _target(options.run, [entry.run.name for entry in entries])
     _refuse_other_benchmarks(entries)
     scored = [_scored(options, entry) for entry in entries]
-    content = compared(target.name, [side for side, _ in scored])
+    content = compared(target.name, [side for side, _ in scored], [entry.group for entry in entries])
     target.write_results(content)
     print(render(content))
     outputs.write_comparison(target, content)
     return program.DONE if all(whole for _, whole in scored) else program.NOT_MEASURED
 
 
-def compared(name: str, sides: Sequence[Side]) -> dict[str, Any]:
+def compared(name: str, sides: Sequence[Side], groups: Sequence[str] = ()) -> dict[str, Any]:
     """The content of results.json: a row for each run, and the pairs."""
-    chosen = combinations(sides, 2) if len(sides) <= ALL_PAIRS else ((sides[0], other) for other in sides[1:])
-    found = pairs.corrected([pairs.pair(a, b) for a, b in chosen])
+    found = pairs.corrected([pairs.pair(a, b) for a, b in _pairs(sides, groups)])
     return {
         "schema": SCHEMA,
         "kind": KIND,
@@ -69,6 +70,14 @@ def compared(name: str, sides: Sequence[Side]) -> dict[str, Any]:
         "warnings": list(dict.fromkeys(warning for each in found for warning in each.differences.warnings)),
         "retrial": __version__,
     }
+
+
+def _pairs(sides: Sequence[Side], groups: Sequence[str]) -> list[tuple[Side, Side]]:
+    """All, of few; of many each with the first. Those of one group with each other only where there is nothing else."""
+    chosen = combinations(range(len(sides)), 2) if len(sides) <= ALL_PAIRS else ((0, at) for at in range(1, len(sides)))
+    places = list(chosen)
+    apart = [(a, b) for a, b in places if not groups or not groups[a] or groups[a] != groups[b]]
+    return [(sides[a], sides[b]) for a, b in apart or places]
 
 
 def _refuse(options: ReportOptions) -> None:
@@ -102,12 +111,12 @@ def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
         yield Entry(run=trial.run, trial=trial)
         return
     stored = run.config()
-    if not isinstance(stored.get("runs"), list):
+    if not past.group_kind(stored):
         yield Entry(run=run)
         return
     for member in (Run(home, each["run"]) for each in stored["runs"]):
         if member.exists():
-            yield Entry(run=member)
+            yield Entry(run=member, group=run.name)
         else:
             say(f"{NOTE}'{member.name}' of '{run.name}' was never started: it is left out")
 
@@ -146,15 +155,16 @@ def _benchmark(entry: Entry) -> Mapping[str, Any]:
 
 
 def _scored(options: ReportOptions, entry: Entry) -> tuple[Side, bool]:
-    """With its results, and whether scoring it now left nothing out."""
+    """With its results, and whether nothing is left out of them."""
     run, whole = entry.run, entry.trial is None or not entry.trial.problems
     content = None if options.fresh else _scored_before(entry)
     if content is None:
         say(f"Compare: {run.name} is scored")
-        report, _ = score_run(options, entry.trial or trials.from_run(options, run))
-        whole = whole and not report.not_measured and not report.shards.get("missing")
+        score_run(options, entry.trial or trials.from_run(options, run))
         content = read_results(run.results_path)
-    return Side(name=run.name, content=content, config=run.config()), whole
+        outputs.write_beside(run, content)
+    whole = whole and not content["not_measured"] and not content.get("shards", {}).get("missing")
+    return Side(name=run.name, content=content, config=read_config(run.config_path)), whole
 
 
 def _scored_before(entry: Entry) -> dict[str, Any] | None:

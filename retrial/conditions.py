@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from retrial import shapes
 from retrial.errors import UsageError
 from retrial.store import read_json
 from retrial.types import Outcome
@@ -17,6 +18,21 @@ ABOUT = (
     *("seed", "prompts", "replay_of"),
 )
 """What runs are compared to find out about. Whatever else in a run's identity differs is in the way of that."""
+_ENVIRONMENTS = {"*": {"versions?": (list, dict, str)}}
+RESULTS = {
+    "instances": [{"instance_id": str, "outcome": str}],
+    "not_measured": dict,
+    "skipped": dict,
+    "rate": {"percent": (int, float), "low": (int, float), "high": (int, float), "resolved": int, "of": int},
+    "provenance?": {"benchmark?": dict, "limits?": dict, "environments?": _ENVIRONMENTS, "sandbox?": dict},
+    "aider?": dict,
+    "spent?": dict,
+    "by_model?": dict,
+    "by_format?": dict,
+}
+"""What is read of a results.json."""
+CONFIG = {"identity?": dict, "limits?": dict, "sandbox?": {"environments?": _ENVIRONMENTS}}
+"""What is read of a run.json."""
 NAMES = ("benchmark", "model_name_or_path")
 """What such things are called."""
 
@@ -63,14 +79,15 @@ def read_results(path: Path) -> dict[str, Any]:
         kind = f"of a {content['kind']}" if isinstance(content, dict) else "no JSON object"
         raise UsageError(f"{path} is {kind}, not the results of one run: name a run that report.py has scored.")
     known = {str(outcome) for outcome in Outcome}
-    rows = content.get("instances")
-    whole = isinstance(rows, list) and all(
-        isinstance(row, dict) and isinstance(row.get("instance_id"), str) and row.get("outcome") in known
-        for row in rows
-    )
-    if not whole or not all(isinstance(content.get(name), dict) for name in ("not_measured", "skipped", "rate")):
+    if not shapes.fits(content, RESULTS) or not all(row["outcome"] in known for row in content["instances"]):
         raise UsageError(f"{path} is no results.json that report.py wrote: it lacks what every one has.")
     return content
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The run.json beside one; nothing where there is none, or another's: then it is not known how the run was made."""
+    found = read_json(path) if path.is_file() else {}
+    return found if shapes.fits(found, CONFIG) else {}
 
 
 def refuse_other_benchmark(a: Side, b: Side) -> None:

@@ -16,12 +16,13 @@ from retrial.errors import UsageError
 from retrial.machine import Machine
 
 
-def option(
-    default: Any, text: str, *, short: str = "", minimum: float | None = None, metavar: str = "", json: bool = False
-) -> Any:
-    """A field that is also an option; a default of () makes it repeatable, False a switch."""
-    metadata = {"help": text, "short": short, "minimum": minimum, "metavar": metavar, "json": json}
-    return field(default=default, metadata=metadata)
+def option(default: Any, text: str, **known: Any) -> Any:
+    """A field that is also an option; a default of () makes it repeatable, False a switch.
+
+    `known` are `short`, `minimum`, `metavar`, `json` (an object), `filled` (empty is an error: a variable not set).
+    """
+    without = {"short": "", "minimum": None, "metavar": "", "json": False, "filled": False}
+    return field(default=default, metadata={"help": text, **without, **known})
 
 
 NEARBY = "nearby"
@@ -169,11 +170,11 @@ class ReportOptions(Options):
     attempts: bool = option(False, "score every attempt, not the chosen one alone: what the best pick would have been")
     repeat: int = option(1, "times that all is scored anew, to name flaky tests", minimum=1, metavar="K")
     fail_under: float | None = option(None, "end with 3 when the rate is lower", minimum=0, metavar="PCT")
-    baseline: str = option("", "end with 3 when significantly worse than this run", metavar="RUN")
-    submission: str = option("", "write a folder as SWE-bench/experiments takes them", metavar="DIR")
-    junit: str = option("", "write the verdicts as JUnit XML", metavar="FILE")
-    markdown: str = option("", "write a summary in Markdown, for a CI job's page", metavar="FILE")
-    csv: str = option("", "write one line for each instance", metavar="FILE")
+    baseline: str = option("", "end with 3 when significantly worse than this run", metavar="RUN", filled=True)
+    submission: str = option("", "write a folder as SWE-bench/experiments takes them", metavar="DIR", filled=True)
+    junit: str = option("", "write the verdicts as JUnit XML", metavar="FILE", filled=True)
+    markdown: str = option("", "write a summary in Markdown, for a CI job's page", metavar="FILE", filled=True)
+    csv: str = option("", "write one line for each instance", metavar="FILE", filled=True)
     network: bool = option(False, "let tests of tasks that live in images reach the network")
     keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")
 

@@ -32,6 +32,8 @@ OURS: Mapping[str, str] = {
 def value(item: dataclasses.Field[Any], given: Any) -> Any:
     """Raises: UsageError when it is not of the field's kind."""
     name, kind = option_name(item.name), type_name(item)
+    if item.metadata["filled"] and given in (None, ""):
+        raise UsageError(f"{name} is empty: say what, or leave it out.")
     if item.metadata["json"]:
         return _json_object(name, given)
     if kind.startswith("tuple"):

@@ -9,12 +9,12 @@ from typing import Any
 from retrial import __version__, economics, picker, table
 from retrial.summary import Report, totals
 from retrial.table import LISTED, money, reasons
-from retrial.words import some
+from retrial.words import one_line, some
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:
-    parts = [*table.of_run(content), "\n".join(_remarks(report, content)), "\n".join(summary(report, content))]
-    return "\n\n".join(filter(None, parts))
+    told = ("\n".join(map(one_line, lines)) for lines in (_remarks(report, content), summary(report, content)))
+    return "\n\n".join(filter(None, [*table.of_run(content), *told]))
 
 
 def _remarks(report: Report, content: Mapping[str, Any]) -> list[str]:
@@ -45,7 +45,7 @@ def summary(report: Report, content: Mapping[str, Any]) -> list[str]:
         f"unresolved    {counted['unresolved']}" + (f"  ({details})" if details else ""),
         f"not measured  {counted['not_measured']}",
         f"skipped       {counted['skipped']}",
-        f"rate          {_percent(shown)} of {shown['of']} measured"
+        f"rate          {_measured(shown)}"
         f"{', the visible tests are the acceptance tests' if shown['visible_is_hidden'] else ''}"
         f"{', visible tests by the hidden ones (original)' if 'original' in str(content['visible_tests']) else ''}"
         f"{', with retries' if shown['attempts'] == '2+' else ''}",
@@ -53,6 +53,10 @@ def summary(report: Report, content: Mapping[str, Any]) -> list[str]:
         *_tamper(content["tamper"]),
         *(_cost(content["statistics"], report) if report.records else ()),
     ]
+
+
+def _measured(shown: Mapping[str, Any]) -> str:
+    return f"{_percent(shown)} of {shown['of']} measured" if shown["of"] else "none: nothing was measured"
 
 
 def _date(report: Report) -> str:

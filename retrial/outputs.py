@@ -38,6 +38,9 @@ def refuse(options: ReportOptions, run: Run | None = None) -> None:
         if place in places:
             raise UsageError(f"--{places[place]} and --{name} are the same file, {text}: name two.")
         places[place] = name
+    for place, name in places.items():
+        if options.submission and name != "submission" and _place("submission", options.submission) in place.parents:
+            raise UsageError(f"--{name} {getattr(options, name)} lies in the submission's folder: name another place.")
     if options.submission:
         _refuse_submission(options, run)
 
@@ -49,11 +52,17 @@ def write(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> None:
     """
     refuse(options, run)
     plain = _plain(content)
-    print(f"Page: {page.write(run, plain)}")
-    for name, export in BESIDE.items():
-        run.write_beside(name, registry.module("exports", export).render(run, plain))
+    write_beside(run, plain)
+    print(f"Page: {run.folder / 'report.html'}")
     for line in _asked_for(options, run, plain):
         print(line)
+
+
+def write_beside(run: Run, content: Mapping[str, Any]) -> None:
+    """What is always there; `content` as it is in the file."""
+    page.write(run, content)
+    for name, export in BESIDE.items():
+        run.write_beside(name, registry.module("exports", export).render(run, content))
 
 
 def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
@@ -92,13 +101,16 @@ def _write(name: str, text: str, content: bytes) -> None:
 
 def _place(name: str, text: str) -> Path:
     """Where it goes, through symlinks: what is put in its place shall not be one. Raises: UsageError."""
-    given = Path(text).expanduser()
-    path = given.resolve()
+    try:
+        given = Path(text).expanduser()
+        path = given.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(f"--{name} {text!r} is no place for a file: {error}.") from error
     if not path.parent.is_dir():
         raise UsageError(f"--{name} {text}: there is no folder {path.parent}: make it, or name another.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise UsageError(f"--{name} {text}: nothing can be written to {path.parent}.")
-    if (paths.home() / "predictions").resolve() in path.parents:
+    if any((paths.home() / own).resolve() in path.parents for own in ("predictions", "logs")):
         raise UsageError(f"--{name} {text} lies among the files of runs, which are ours alone: name another place.")
     if name != "submission" and given.exists() and not given.is_file():
         raise UsageError(f"--{name} {text} is no file that can be replaced: name another.")

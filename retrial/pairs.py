@@ -119,9 +119,13 @@ def pair(a: Side, b: Side) -> Pair:
 
 
 def corrected(found: Sequence[Pair]) -> list[Pair]:
-    """Pairs that are looked at together: of many, one looks different by chance alone."""
-    adjusted = stats.holm([each.p for each in found])
-    return [replace(each, pairs=len(found), adjusted=p) for each, p in zip(found, adjusted, strict=True)]
+    """Pairs that are looked at together: of many, one looks different by chance alone.
+
+    Those with nothing in common are not looked at.
+    """
+    tested = [each for each in found if each.common]
+    adjusted = dict(zip(map(id, tested), stats.holm([each.p for each in tested]), strict=True))
+    return [replace(each, pairs=len(tested) or 1, adjusted=adjusted.get(id(each), 1.0)) for each in found]
 
 
 def record(found: Pair) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from retrial import shapes
 from retrial.attempts import Attempt
 from retrial.errors import UsageError
 from retrial.store import Run
@@ -86,8 +87,13 @@ def is_merged(stored: Mapping[str, Any]) -> bool:
 
 
 def group_kind(stored: Mapping[str, Any]) -> str:
-    """One of `GROUPS` when it is no run, but a list of them; else empty."""
+    """One of `GROUPS` when it is no run, but a list of them; else empty.
+
+    Raises: UsageError when the list is not there.
+    """
     kind = str(stored.get("kind", ""))
+    if kind in GROUPS and not (stored.get("runs") and shapes.fits(stored["runs"], [{"run": str}])):
+        raise UsageError(f"run.json of '{stored.get('run')}' does not say which runs it is made of: name one.")
     return kind if kind in GROUPS else ""
 
 

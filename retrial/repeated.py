@@ -178,11 +178,11 @@ def _pass_at(tasks: Sequence[Repeated], runs: int) -> dict[str, Any]:
 
 
 def identical(runs: Sequence[Mapping[str, str]]) -> bool:
-    """Whether at least two runs have the same patch for every task that all of them have."""
+    """Whether at least two runs have the same patch for every task that all of them have, and not just none."""
     if len(runs) < 2:
         return False
     shared = set.intersection(*(set(run) for run in runs))
-    return bool(shared) and all(run[key] == runs[0][key] for run in runs for key in shared)
+    return any(runs[0][key] for key in shared) and all(run[key] == runs[0][key] for run in runs for key in shared)
 
 
 def _differing(runs: Sequence[Repeat]) -> dict[str, dict[str, Any]]:

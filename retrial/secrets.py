@@ -128,7 +128,8 @@ KNOWN = Known()
 
 class _MaskedStream(io.TextIOWrapper):
     def __init__(self, stream: TextIO, known: Known) -> None:
-        super().__init__(stream.buffer, stream.encoding, stream.errors, line_buffering=True)
+        # What cannot be written to this terminal must not end what was measured.
+        super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
         # Held, for with it would go the buffer.
         self._stream, self._known = stream, known
 

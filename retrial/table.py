@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.calibration import ADVICE, MORE_TIME, Worth
-from retrial.words import printable
+from retrial.words import one_line, printable
 
 SHOWN = 100
 """Characters of a reason."""
@@ -34,7 +34,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        return "  ".join(one_line(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
     return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrial.conditions import Side
 from retrial.table import aligned, money
+from retrial.words import one_line
 
 SHOWN = 10
 """Ids of what was gained or lost; results.json has them all."""
@@ -91,7 +92,7 @@ def _pair(found: Mapping[str, Any]) -> str:
         *(f"  warning     {each}" for each in found["warnings"]),
         f"  {found['sentence']}",
     ]
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def _apart(numbers: Mapping[str, int], a: str, b: str) -> list[str]:

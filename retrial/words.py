@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
 
 
+def one_line(text: str) -> str:
+    """As it is, but for what a terminal would obey or that begins another line: names come from anywhere."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
 def counted(number: int, what: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -225,3 +225,34 @@ def test_a_comparison_takes_no_runs_place(home: Path) -> None:
     with pytest.raises(UsageError, match="There is a run 'C' already"):
         compare.run(replace(NOTHING, run="C"), ["A", "B"])
     assert "kind" not in read(home, "C")
+
+
+def test_runs_of_one_group_are_not_compared_with_each_other(home: Path) -> None:
+    for name, outcomes in (("r.1", "+-+-+-"), ("r.2", "+--++-"), ("other", "------")):
+        write(home, name, outcomes)
+    runs = [{"run": "r.1", "seed": 0}, {"run": "r.2", "seed": 1}]
+    Run(home, "r").write_config({"program": "harness.py", "kind": "repeats", "run": "r", "runs": runs})
+    compare.run(replace(NOTHING, run="c"), ["r", "other"])
+    assert [(each["a"], each["b"]) for each in read(home, "c")["pairs"]] == [("r.1", "other"), ("r.2", "other")]
+    compare.run(replace(NOTHING, run="d"), ["r"])
+    assert [(each["a"], each["b"]) for each in read(home, "d")["pairs"]] == [("r.1", "r.2")]
+
+
+def test_the_same_comparison_ends_the_same_way_again(home: Path) -> None:
+    write(home, "A", "+-?")
+    write(home, "B", "++?")
+    assert compare.run(NOTHING, ["A", "B"]) == compare.run(NOTHING, ["A", "B"]) == program.NOT_MEASURED
+
+
+def test_a_group_that_does_not_say_its_runs_is_refused(home: Path) -> None:
+    Run(home, "r").write_config({"program": "harness.py", "kind": "repeats", "run": "r", "runs": [{}]})
+    with pytest.raises(UsageError, match="does not say which runs"):
+        compare.run(NOTHING, ["r", "other"])
+
+
+def test_names_write_no_lines_of_their_own() -> None:
+    hostile = side("a\n::error::x\x1b[31m", "+-+-")
+    told = render(compare.compared("c", [hostile, side("b", "++++")]))
+    assert "::error::x" in told
+    assert "\x1b" not in told
+    assert not any(line.startswith("::error") for line in told.splitlines())

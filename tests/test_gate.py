@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from retrial import gate, program
+from retrial import config, gate, program
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.plain import to_json
 from retrial.store import Run
 from tests.sides import CONFIG, PROVENANCE, content
 
 NOTHING = ReportOptions()
 
 
-def write(home: Path, name: str, outcomes: str, config: Mapping[str, Any] = CONFIG, **fields: Any) -> dict[str, Any]:
+def write(home: Path, name: str, outcomes: str, stored: Mapping[str, Any] = CONFIG, **fields: Any) -> dict[str, Any]:
     """A run that was scored."""
     run = Run(home, name)
-    run.write_config({**config, "run": name})
+    run.write_config({**stored, "run": name})
     run.write_results(found := content(name, outcomes, **fields))
     return found
 
@@ -164,3 +165,61 @@ def test_what_turns_out_to_be_no_baseline_is_missed_in_a_sentence(
         assert gate.judge(replace(NOTHING, baseline=text), found) == program.MISSED
         shown = capsys.readouterr().out
         assert shown.startswith(f"--baseline {text}: missed. ") and words in shown
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instances": [{"instance_id": "task-0000", "outcome": []}]},
+        {"instances": [{"instance_id": "task-0000", "outcome": "odd"}]},
+        {"provenance": {"benchmark": "bench"}},
+        {"provenance": {**PROVENANCE, "limits": [3]}},
+        {"provenance": {**PROVENANCE, "environments": []}},
+        {"provenance": {**PROVENANCE, "environments": {"python": "3"}}},
+        {"rate": {}},
+        {"aider": 3},
+    ],
+)
+def test_a_baseline_that_somebody_edited_is_refused_before_anything_is_scored(
+    home: Path, change: dict[str, Any]
+) -> None:
+    write(home, "before", "+")
+    path = Run(home, "before").results_path
+    path.write_bytes(to_json({**json.loads(path.read_bytes()), **change}))
+    with pytest.raises(UsageError, match="lacks what every one has"):
+        gate.refuse(replace(NOTHING, baseline="before"))
+
+
+@pytest.mark.parametrize("stored", [{"identity": None}, {"identity": {"agent": "x"}, "limits": [3]}, []])
+def test_a_run_json_that_says_nothing_leaves_its_settings_unknown(home: Path, tmp_path: Path, stored: Any) -> None:
+    write(home, "before", "+")
+    (tmp_path / "results.json").write_bytes(Run(home, "before").results_path.read_bytes())
+    (tmp_path / "run.json").write_bytes(to_json(stored))
+    now = write(home, "now", "+")
+    assert gate.judge(replace(NOTHING, baseline=str(tmp_path / "results.json")), now) == program.DONE
+
+
+def test_a_third_is_not_less_than_33_and_a_third(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = write(home, "now", "++----")
+    assert gate.judge(replace(NOTHING, fail_under=33.333), content) == program.DONE
+    assert gate.judge(replace(NOTHING, fail_under=33.334), content) == program.MISSED
+
+
+def test_a_baselines_name_cannot_write_lines_of_its_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(home, "before", "+-+")
+    path = Run(home, "before").results_path
+    path.write_bytes(to_json({**json.loads(path.read_bytes()), "run": "a\n::error::x \x1b[31m"}))
+    gate.judge(replace(NOTHING, baseline="before"), write(home, "now", "+-+"))
+    said = capsys.readouterr()
+    assert "::error::x" in said.out
+    assert not any(line.startswith("::error") for line in (said.out + said.err).splitlines())
+    assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("option", ["baseline", "junit", "markdown", "csv", "submission"])
+def test_an_option_that_is_empty_is_no_option_that_was_left_out(option: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"--{option} is empty"):
+        config.parse(ReportOptions, [f"--{option}", ""], "", positional="RUN")
+    (tmp_path / "c.yaml").write_text(f"{option}:\n")
+    with pytest.raises(UsageError, match=f"--{option} is empty"):
+        config.parse(ReportOptions, ["-c", str(tmp_path / "c.yaml")], "", positional="RUN")

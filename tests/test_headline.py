@@ -6,13 +6,15 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from retrial import colours
-from retrial.headline import summary
+from retrial.headline import render, summary
 from retrial.rows import brief
+from retrial.submissions import Submission
 from retrial.summary import Report, results
 from retrial.types import Outcome
 from tests.rows import attempt, record, row
@@ -76,3 +78,38 @@ def test_outcomes_have_colours_on_a_terminal() -> None:
 )
 def test_and_nowhere_else(terminal: bool, environment: dict[str, str], tmp_path: Path) -> None:
     assert "\033[" not in printed(terminal=terminal, **environment)
+
+
+def test_a_models_name_writes_no_line_of_its_own() -> None:
+    scored = brief(
+        replace(row("one", Outcome.RESOLVED), submission=submitted("a\nresolved 99\n::error::x \x1b[31m\u202e"))
+    )
+    report = Report(run="R", benchmark="b", benchmark_size=1, visible_is_hidden=False, scored=(scored,))
+    told = render(report, results(report))
+    assert "resolved 99" in told
+    assert not any(line.startswith(("resolved 99", "::error")) for line in told.splitlines())
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+def submitted(name: str) -> Submission:
+    return Submission(instance_id="one", model_name_or_path=name, patch="")
+
+
+def test_nothing_measured_is_no_rate() -> None:
+    report = Report(
+        run="R",
+        benchmark="b",
+        benchmark_size=1,
+        visible_is_hidden=False,
+        scored=(brief(row("one", Outcome.NOT_MEASURED)),),
+    )
+    assert "rate          none: nothing was measured" in summary(report, results(report))
+
+
+def test_what_a_terminal_cannot_write_ends_nothing() -> None:
+    code = "import sys; from retrial.secrets import KNOWN; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "a \\u2026 \\ud800 b\n")

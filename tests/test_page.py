@@ -16,11 +16,12 @@ import pytest
 from retrial import compare, page
 from retrial.attempts import Usage
 from retrial.comparison import Compared, side_by_side
-from retrial.page import _details, _prose, _text, _transcripts
+from retrial.page import _charts, _details, _prose, _text, _transcripts
 from retrial.page._numbers import shown
 from retrial.page._text import Allowance, visible
 from retrial.plain import to_json
 from retrial.repeated import Repeat, together
+from retrial.secrets import Known
 from retrial.store import Run
 from retrial.transcript import fenced
 from tests import synthetic_run
@@ -284,3 +285,35 @@ def test_a_transcript_is_read_back_whatever_stands_in_its_fences() -> None:
     assert first.entries[1].pieces[0].text == hostile.rstrip("\n")
     assert [entry.kind for entry in first.entries] == ["", "user", "check"]
     assert second.entries[1].pieces[0].language == "diff"
+
+
+def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, content = synthetic_run.write(home, "keys", 2)
+    known, key = Known(), "sk-0123456789abcdef0123"
+    instance_id = content["instances"][0]["instance_id"]
+    run.write_chat(instance_id, f"# one\n\n## Attempt 1: m\n\n### user\n\n```text\nthe key is {key}\n```\n")
+    page.write(run, content)
+    assert any(key in piece for piece in fragments(run.beside("report.html")))
+    known.learn(key)
+    monkeypatch.setattr("retrial.page.KNOWN", known)
+    page.write(run, content)
+    assert not any(key in piece for piece in fragments(run.beside("report.html")))
+
+
+def test_charts_say_nothing_wrong(many: tuple[Run, dict[str, Any], str]) -> None:
+    _, content, text = many
+    charts = re.findall(r'(?s)<svg aria-hidden="true".*?</svg>', text)
+    assert len(charts) >= 3
+    # pygal's titles would give a bar's place for its value.
+    assert all("<title>" not in chart and "<script" not in chart for chart in charts)
+    for name, row in content["by_language"].items():
+        assert f"{name} {row['percent']:.1f} %" in text
+
+
+def test_a_first_turn_that_nobody_knows_is_not_drawn_as_a_later_one() -> None:
+    known = str(_charts.divided("a", ["x", "y"], [50.0, 60.0], [20.0, 70.0]))
+    assert "nobody knows" not in known
+    assert "later turn or try" in known
+    assert "nobody knows" in str(_charts.divided("a", ["x", "y"], [50.0, 60.0], [20.0, None]))

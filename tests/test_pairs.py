@@ -230,3 +230,12 @@ def test_what_report_wrote_is_read(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps(content("A", "+-")))
     assert read_results(path)["rate"]["percent"] == 50.0
+
+
+def test_pairs_with_nothing_in_common_do_not_make_the_others_less_sure() -> None:
+    a, b, nobody = side("a", "+" * 6), side("b", "-" * 6), side("nobody", "?" * 6)
+    alone = corrected([pair(a, b)])[0]
+    among = corrected([pair(a, nobody), pair(a, b), pair(nobody, b)])
+    assert (among[1].adjusted, among[1].pairs) == (alone.adjusted, 1)
+    assert among[1].more_than_chance
+    assert not among[0].more_than_chance

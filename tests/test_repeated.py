@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retrial import groups, repeated
 from retrial.attempts import Usage
-from retrial.repeated import Repeat, together
+from retrial.repeated import Repeat, identical, together
 from retrial.rows import Row, brief
 from retrial.types import Outcome, Status, Verdict
 from tests.rows import row
@@ -218,3 +218,8 @@ def test_a_scoring_that_never_came_to_its_tests_blames_none_of_them() -> None:
 
 def test_a_run_that_was_scored_once_has_nothing_to_tell() -> None:
     assert repeated.told({"instances": []}) == ""
+
+
+def test_runs_that_came_to_nothing_are_not_identical() -> None:
+    assert not identical([{"a": "", "b": ""}, {"a": "", "b": ""}])
+    assert identical([{"a": "p", "b": ""}, {"a": "p", "b": ""}])

@@ -249,3 +249,15 @@ def test_keys_are_masked_in_all_that_is_copied(tmp_path: Path, monkeypatch: pyte
     assert len(files) > 8
     assert [path for path in files if key.encode() in path.read_bytes()] == []
     assert (tmp_path / "sub" / "trajs" / "good.md").read_text(encoding="utf-8") == "the key is ***"
+
+
+def test_nothing_that_somebody_wrote_is_lost_however_often_it_is_made_anew(home: Path, tmp_path: Path) -> None:
+    run, found = an_official_run(home, of_swebench()), content(of_swebench())
+    folder = tmp_path / "sub"
+    for words in ("one", "two", "three"):
+        submission.write(folder, run, found)
+        with (folder / "README.md").open("a") as file:
+            file.write(f"BY HAND {words}\n")
+    submission.write(folder, run, found)
+    kept = "".join(path.read_text() for path in folder.glob("README.md.before*"))
+    assert all(f"BY HAND {words}" in kept for words in ("one", "two", "three"))

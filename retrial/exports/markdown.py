@@ -37,7 +37,7 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
 
 def _head(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
     rate = content["rate"]
-    yield f"## {rate['percent']:.1f} % resolved"
+    yield f"## {rate['percent']:.1f} % resolved" if rate["of"] else "## Nothing was measured"
     yield ""
     yield f"{code(run.name)} on {code(content['benchmark'])}: {_percent(rate)} measured."
     yield ""

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +94,21 @@ def _clear(folder: Path) -> list[str]:
     notes, known = [], _mark(folder).get("written", {})
     for path in (folder / name for name in BY_HAND):
         if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != known.get(path.name):
-            os.replace(path, path.with_name(f"{path.name}.before"))
-            notes.append(f"note: {path.name} was changed by hand, and is kept as {path.name}.before")
+            kept = _free(path)
+            os.replace(path, kept)
+            notes.append(f"note: {path.name} was changed by hand, and is kept as {kept.name}")
     for path in (folder / name for name in FOLDERS):
         if path.is_symlink():
             path.unlink()
         elif path.is_dir():
             shutil.rmtree(path)
     return notes
+
+
+def _free(path: Path) -> Path:
+    """A name that nobody's earlier work has."""
+    ends = chain([""], (f"-{number}" for number in count(2)))
+    return next(found for end in ends if not (found := path.with_name(f"{path.name}.before{end}")).exists())
 
 
 def _copy_logs(folder: Path, run: Run, row: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrial.score import FROM_CACHE
+from retrial.secrets import KNOWN
 from retrial.store import Run
 
 if TYPE_CHECKING:
@@ -99,10 +100,11 @@ def _packed_details(run: Run, content: Mapping[str, Any]) -> Iterator[tuple[str,
         instance_id = row["instance_id"]
         material = _details.Material(
             row=row,
-            patch=patches.get(instance_id, ""),
-            chat=run.chat(instance_id),
+            # Masked once more: packed, nobody could; and not every key was known when these were written.
+            patch=KNOWN.masked(patches.get(instance_id, "")),
+            chat=KNOWN.masked(run.chat(instance_id)),
             # Where it was known before, all else is the same.
-            log=run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1),
+            log=KNOWN.masked(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
         )
         key = material.key(most, version)
         yield key, before.get(key) or _packed(_details.render(template, material, most))
