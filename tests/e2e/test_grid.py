@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from retrial.models import _weights
 from retrial.paths import cache
 from tests.conftest import Run, require
 from tests.exercises import RIGHT, reply, write_exercise
+from tests.programs import read, report
 from tests.servers import Answer, Asked, ChatServer
 from tests.servers import reply as answer
 
@@ -49,17 +49,6 @@ def server() -> Iterator[ChatServer]:
 def grid(run: Run, folder: Path, server: ChatServer, *more: object, model: str = "gpt-test") -> Any:
     flags = ("-b", folder, "-m", model, "--api-base", server.url, "--price", "1/10", "--grid", *FLAGS, *more)
     return run("harness.py", *flags, OPENAI_API_KEY=KEY)
-
-
-def report(run: Run, *arguments: object, code: int = 0) -> Any:
-    done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def read(home: Path, name: str, file: str = "results.json") -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((home / "predictions" / name / file).read_text())
-    return content
 
 
 def test_every_format_is_a_run_of_its_own_and_they_are_compared(

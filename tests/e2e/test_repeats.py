@@ -13,6 +13,7 @@ from retrial.patches import diff
 from tests.conftest import Run
 from tests.e2e.test_calibrate import FLICKERING
 from tests.exercises import RIGHT, STUB, WRONG, reply, write_exercise
+from tests.programs import read, report
 from tests.servers import Answer, Asked, ChatServer
 from tests.servers import reply as answer
 
@@ -62,17 +63,6 @@ def repeat(run: Run, folder: Path, server: ChatServer, times: int, *more: object
     done = run("harness.py", *flags, *FLAGS, *more, OPENAI_API_KEY=KEY)
     assert done.returncode == code, done.stderr
     return done
-
-
-def report(run: Run, *arguments: object, code: int = 0) -> Any:
-    done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def read(home: Path, name: str, file: str = "results.json") -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((home / "predictions" / name / file).read_text())
-    return content
 
 
 def seeds(server: ChatServer) -> list[int]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
+from tests.programs import read, report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
@@ -36,17 +37,6 @@ def harness(run: Run, folder: Path, name: str, contents: dict[str, str], *more: 
     return run(
         "harness.py", "-b", folder, "-m", f"replay/{model}", "--run", name, "--name", f"edit--{name}", *FLAGS, *more
     )
-
-
-def report(run: Run, *arguments: object, code: int = 0) -> Any:
-    done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def read(home: Path, name: str, file: str = "results.json") -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((home / "predictions" / name / file).read_text())
-    return content
 
 
 @pytest.fixture
