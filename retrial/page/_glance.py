@@ -11,7 +11,7 @@ from retrial.page import _charts
 from retrial.types import Outcome
 
 COLUMNS = (
-    *(("Instance", "text", "w1"), ("Language", "text", "w4"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
+    *(("Instance", "text", "w1"), ("Language", "text", "w7"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
     *(("Model", "text", "w5"), ("Format", "text", "w4"), ("Try", "number", "w3"), ("Cost (USD)", "number", "w4")),
     *(("Tokens in / out", "number", "w2"), ("Test time", "number", "w3"), ("Why", "text", "w6")),
 )
