@@ -33,7 +33,7 @@ pytestmark = pytest.mark.real
 
 TASKS, KILLS, JOBS = 40, 20, 4
 SEED = int(os.environ.get("RETRIAL_SEED") or 7)
-CLOCK = ("seconds", "model_seconds", "duration", "seconds_per_case")
+CLOCK = ("seconds", "model_seconds", "duration", "seconds_per_case", "time")
 OWN = (*CLOCK, "cached", "stdout", "run", "dirname", "command", "unsettled")
 """What a clock said, what was known already, what a runner prints (a canary lies anywhere), what a run is called, and
 what replies that died on their way may have cost."""
