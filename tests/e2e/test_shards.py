@@ -17,9 +17,9 @@ from tests.exercises import write_exercise
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
 FLAGS = ("-b", "demo-python", "-a", "gold", "-n", 4, "--sandbox", "bwrap")
-OF_ONE_RUN = ("run", "shards", "provenance", "aider")
-"""What of results.json says which run it was."""
-OF_ONE_TASK = ("dname", "cached", "seconds", "stdout")
+OF_ONE_RUN = ("run", "shards", "provenance", "aider", "time")
+"""What of results.json says which run it was, and when."""
+OF_ONE_TASK = ("dname", "cached", "seconds", "model_seconds", "stdout")
 """What of a row does, and what a clock said."""
 
 
