@@ -134,4 +134,7 @@
   addEventListener("hashchange", follow);
   tell(rows.length);
   follow();
+  // Laid out while nobody waits for it: not when the page opens, and not when somebody scrolls there.
+  const place = table.closest(".scroll");
+  (window.requestIdleCallback ?? setTimeout)(() => (place.style.contentVisibility = "visible"));
 })();
