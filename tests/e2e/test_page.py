@@ -143,7 +143,8 @@ def test_nothing_is_cut_or_overlaps_at_any_width(chromium: Browser, run: Run, wi
     found.page.locator(".detail").wait_for()
     wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert found.values(wider) == 0
-    cut = """[...document.querySelectorAll('.cards dd, .cards dt, h1, h2, .big, .facts dd, summary, .outcome, #table td, #table th')]
+    boxes = ".cards dd, .cards dt, h1, h2, .big, .facts dd, summary, .outcome, #table td, #table th"
+    cut = f"""[...document.querySelectorAll('{boxes}')]
         .filter((each) => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== 'inline')
         .map((each) => each.textContent)"""
     assert found.values(cut) == []
