@@ -42,7 +42,7 @@ def build(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    flags = [name for name in ("void",) if row[name]]
+    flags = ["void"] if row["void"] else []
     passed = row.get("tests_required_passed", row["tests_passed"])
     total = row.get("tests_required", len(row["tests"]))
     tokens = (row["prompt_tokens"], row["completion_tokens"])
