@@ -9,8 +9,8 @@ import sys
 from retrial.types import Outcome
 
 GREEN, RED, YELLOW, BOLD, PLAIN = "\033[32m", "\033[31m", "\033[33m", "\033[1m", "\033[0m"
-_FAMILIES = {"resolved": GREEN, "unresolved": RED, "not measured": YELLOW, "not_measured": YELLOW}
-_OUTCOMES = {str(each): _FAMILIES.get(each.family, YELLOW) for each in Outcome}
+_FAMILIES = {"resolved": GREEN, "unresolved": RED, "not measured": YELLOW}
+_OUTCOMES = {str(each): _FAMILIES[each.family] for each in Outcome}
 _CELL = re.compile(rf"(?<=  )({'|'.join(_OUTCOMES)})(?=  |$)", re.MULTILINE)
 _RATE = re.compile(r"^rate  .*$", re.MULTILINE)
 

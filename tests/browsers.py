@@ -58,9 +58,7 @@ class Opened:
 
 
 def opened(chromium: Browser, path: Path, *, width: int = 1280, dark: bool = False, fragment: str = "") -> Opened:
-    page = chromium.new_page(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", java_script_enabled=True
-    )
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
     found, address = Opened(page=page), path.resolve().as_uri()
     page.on("console", lambda message: found.complaints.append(message.text))
     page.on("pageerror", lambda error: found.complaints.append(str(error)))

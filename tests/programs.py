@@ -12,7 +12,7 @@ from tests.conftest import Run
 
 def report(run: Run, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done
 
 

@@ -7,7 +7,6 @@ import pty
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -76,7 +75,7 @@ def test_outcomes_have_colours_on_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("terminal", "environment"), [(False, {}), (True, {"NO_COLOR": "1"}), (True, {"TERM": "dumb"})]
 )
-def test_and_nowhere_else(terminal: bool, environment: dict[str, str], tmp_path: Path) -> None:
+def test_and_nowhere_else(terminal: bool, environment: dict[str, str]) -> None:
     assert "\033[" not in printed(terminal=terminal, **environment)
 
 

@@ -151,6 +151,9 @@ def test_predictions_from_elsewhere_and_an_empty_run_have_pages_too(home: Path) 
         content = scored("foreign", outcomes)
         text = page.render(Run(home, "foreign"), content)
         compare_numbers(text, content)
+        # Each family of outcomes has a look of its own.
+        looks = {each["class"] for _, each in read(text).tags if each.get("class", "").startswith("outcome ")}
+        assert looks == ({"outcome resolved", "outcome unresolved", "outcome not_measured"} if outcomes else set())
 
 
 def fragments(text: str) -> list[str]:

@@ -42,18 +42,17 @@ def build(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    flags = ["void"] if row["void"] else []
     passed = row.get("tests_required_passed", row["tests_passed"])
     total = row.get("tests_required", len(row["tests"]))
     tokens = (row["prompt_tokens"], row["completion_tokens"])
-    flags += ["look at it"] if any(row["tamper"][name] for name in ("touched", "changed", "suspicious")) else []
+    odd = any(row["tamper"][name] for name in ("touched", "changed", "suspicious"))
     return {
         "place": place,
         "instance_id": row["instance_id"],
         "language": row["language"] or "–",
         "outcome": str(row["outcome"]),
-        "family": Outcome(row["outcome"]).family,
-        "flags": flags,
+        "family": Outcome(row["outcome"]).family.replace(" ", "_"),
+        "flags": [*(["void"] if row["void"] else []), *(["look at it"] if odd else [])],
         "passed": passed / total if total else None,
         "tests": f"{passed}/{total}" if total else "–",
         "model": row["model"] or row["model_name_or_path"],

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import Run
 from tests.exercises import write_exercise
+from tests.programs import report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
@@ -31,12 +31,6 @@ def two(run: Run, folder: Path) -> None:
     for agent, name in (("gold", "g"), ("null", "n")):
         done = run("harness.py", "-b", folder, "-a", agent, "--run", name, "--sandbox", "bwrap")
         assert done.returncode == 0, done.stderr
-
-
-def report(run: Run, *arguments: object, code: int = 0) -> Any:
-    done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done
 
 
 @pytest.mark.usefixtures("two")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.exercises import write_exercise
+from tests.programs import read, report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
@@ -29,17 +30,6 @@ def shard(run: Run, text: str, *more: object, code: int = 0) -> subprocess.Compl
     return done
 
 
-def report(run: Run, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = run("report.py", *arguments, "--sandbox", "bwrap")
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
-
-
-def results(home: Path, name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((home / "predictions" / name / "results.json").read_text())
-    return content
-
-
 def comparable(content: dict[str, Any]) -> dict[str, Any]:
     rows = [{key: value for key, value in row.items() if key not in OF_ONE_TASK} for row in content["instances"]]
     return {**{key: value for key, value in content.items() if key not in OF_ONE_RUN}, "instances": rows}
@@ -54,8 +44,8 @@ def test_all_shards_are_the_whole_again(run: Run, home: Path) -> None:
     report(run, "whole")
     folders = [home / "predictions" / name for name in ("cut", "whole")]
     assert len({(folder / "all_preds.jsonl").read_bytes() for folder in folders}) == 1
-    assert comparable(results(home, "cut")) == comparable(results(home, "whole"))
-    content = results(home, "cut")
+    assert comparable(read(home, "cut")) == comparable(read(home, "whole"))
+    content = read(home, "cut")
     assert {row["dname"] for row in content["instances"]} == set(content["provenance"]["sources"])
     assert content["shards"] == {"of": 3, "given": [1, 2, 3], "missing": [], "overlapping": []}
     known = content["provenance"]["source_runs"]["cut--3-of-3"]
@@ -75,7 +65,7 @@ def test_a_missing_and_a_doubled_shard_are_said_and_what_is_missing_is_not_measu
         "note: missing of the 3 shards of 'cut': 3, with 1 task, not measured but where another run has it"
         in done.stderr
     )
-    content = results(home, "cut")
+    content = read(home, "cut")
     ((missing, why),) = content["not_measured"].items()
     assert why == "shard 3 of 3 is missing: run it, or name it too"
     assert (content["shards"]["given"], content["shards"]["missing"]) == ([1, 2, 2], [3])
@@ -84,7 +74,7 @@ def test_a_missing_and_a_doubled_shard_are_said_and_what_is_missing_is_not_measu
     assert report(run, "cut", code=1).stdout == done.stdout
     shard(run, "3/3")
     report(run, *(f"cut--{number}-of-3" for number in (1, 2, 3)))
-    assert missing in results(home, "cut")["resolved"]
+    assert missing in read(home, "cut")["resolved"]
 
 
 def test_more_shards_than_tasks_and_the_same_command_again(run: Run, home: Path) -> None:
@@ -97,7 +87,7 @@ def test_more_shards_than_tasks_and_the_same_command_again(run: Run, home: Path)
     assert "1 done before" in shard(run, "2/6").stderr
     assert "'cut--2-of-6' is one of 6 shards: 'report.py cut' makes one" in report(run).stderr
     report(run, "cut--2-of-6", "cut--6-of-6", code=1)
-    assert results(home, "cut")["shards"]["missing"] == [1, 3, 4]
+    assert read(home, "cut")["shards"]["missing"] == [1, 3, 4]
 
 
 def test_what_cannot_be_is_said_before_anything_is_done(run: Run, home: Path) -> None:
@@ -130,4 +120,4 @@ def test_a_recorded_run_is_played_again_in_shards(run: Run, home: Path, tmp_path
         done = run("harness.py", "-m", "replay:old", "--shard", f"{number}/2", *flags)
         assert done.returncode == 0, done.stderr
     report(run, "replay--old")
-    assert len(results(home, "replay--old")["resolved"]) == 2
+    assert len(read(home, "replay--old")["resolved"]) == 2
