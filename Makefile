@@ -1,18 +1,24 @@
-# make setup · make demo · make test · make check; each sets up .venv by itself.
+# Each target sets up .venv by itself. `make` alone lists them.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_TASKS ?= 6
+# Further arguments for pytest, and how many workers run the tests.
 PYTEST ?=
+WORKERS ?= auto
+# A tier that has passed on this tree: `make test-all AFTER=check` does not repeat its tests.
+AFTER ?=
+RUN_TESTS = RETRIAL_AFTER=$(AFTER) $(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check sandbox
+.PHONY: help setup demo check test test-all sandbox
 
 help:
-	@echo "make demo   set up, run a small real model over the bundled tasks, score its patches"
-	@echo "make test   set up, run the whole test suite"
-	@echo "make check  set up, run formatter, linter, type checker and the quick tests"
-	@echo "make setup  set up $(VENV) alone"
+	@echo "make demo      set up, run a small real model over the bundled tasks, score its patches"
+	@echo "make check     formatter, linter, types, unit tests (two minutes)"
+	@echo "make test      unit tests, and one real path through every part (six minutes)"
+	@echo "make test-all  the whole test suite (half an hour, and the images that it builds first)"
+	@echo "make setup     set up $(VENV) alone"
 
 setup: $(VENV)/.ready
 
@@ -38,11 +44,16 @@ demo: setup sandbox
 	@echo "== Phase 2: its patches are scored in fresh sandboxes"
 	@$(BIN)/python report.py demo
 
-test: $(VENV)/.ready-dev sandbox
-	@$(BIN)/python -m pytest $(PYTEST)
-
 check: $(VENV)/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -m "not real"
+	@RETRIAL_TIER=check $(RUN_TESTS)
+
+test: $(VENV)/.ready-dev sandbox
+	@$(BIN)/python -m tests.prepare test
+	@RETRIAL_TIER=test $(RUN_TESTS)
+
+test-all: $(VENV)/.ready-dev sandbox
+	@$(BIN)/python -m tests.prepare all
+	@RETRIAL_TIER=all $(RUN_TESTS)

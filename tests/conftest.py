@@ -1,32 +1,37 @@
-"""What tests share: a home of their own, real sandboxes, and the rule for parts that are missing."""
+"""Fixtures that tests share: a home of their own, real sandboxes, the two programs."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from retrial import paths, registry
-from retrial.protocols import Context, Sandbox
-from retrial.types import Environment
+from retrial.protocols import Sandbox
 from tests import clusters
 from tests.clusters import TwoNodes
+from tests.parts import ready, require
+from tests.tiers import (
+    pytest_collection_modifyitems,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+    pytest_xdist_make_scheduler,
+)
 
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+    "pytest_xdist_make_scheduler",
+]
 PROJECT = Path(__file__).resolve().parent.parent
-PYTHON = Environment(name="python", image="python", language="python")
-
-
-def require(name: str, why_not: str) -> None:
-    """Skip for a part that cannot be had here, or fail where RETRIAL_REQUIRE (as in CI) names it."""
-    if not why_not:
-        return
-    if name in os.environ.get("RETRIAL_REQUIRE", "").split(","):
-        pytest.fail(f"{name} is required here: {why_not}")
-    pytest.skip(f"{name}: {why_not}")
+RUN_CACHE = "RETRIAL_TEST_CACHE"
 
 
 @pytest.fixture(params=registry.names("sandboxes"))
@@ -41,11 +46,10 @@ def bwrap() -> Sandbox:
     return ready("bwrap")
 
 
-def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
-    part: Sandbox = registry.module("sandboxes", name).make(Context(options=None))
-    require(name, part.unavailable((environment,)))
-    part.prepare(environment, lambda text: None)
-    return part
+@pytest.fixture
+def root() -> None:
+    """For tests of what only root does, such as giving its files to another user."""
+    require("root", "" if os.geteuid() == 0 else "the tests run as an ordinary user")
 
 
 @pytest.fixture(scope="session")
@@ -65,13 +69,28 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own_cache(folder: Path) -> Path:
-    """One in which only what was fetched is shared with others."""
+    """Make a cache that shares with others only what was fetched, and that the sandboxes hold on this machine."""
     folder.mkdir()
-    for fetched in ("weights", "stores", "aider"):
-        shared = paths.cache() / fetched
+    fetched = [paths.cache() / name for name in ("weights", "stores", "aider")]
+    for shared in (*fetched, run_cache() / "probes"):
         shared.mkdir(parents=True, exist_ok=True)
-        (folder / fetched).symlink_to(shared.resolve())
+        (folder / shared.name).symlink_to(shared.resolve())
     return folder
+
+
+def run_cache() -> Path:
+    """Return the cache of this test run, which all workers share: for tests that are not about caches."""
+    return Path(os.environ[RUN_CACHE])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[RUN_CACHE] = tempfile.mkdtemp(prefix="retrial-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(RUN_CACHE), ignore_errors=True)
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -18,6 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from retrial.errors import EnvironmentMissing
 from retrial.types import Environment
 
 TREE = "/testbed"
@@ -157,7 +158,10 @@ def name() -> str:
 
 @functools.cache
 def image() -> str:
-    """The image's name; it is built if it is not there."""
+    """Build the image unless it is there, and return its name.
+
+    Raises: EnvironmentMissing.
+    """
     from docker.api import APIClient
     from docker.utils import kwargs_from_env
 
@@ -175,7 +179,10 @@ def image() -> str:
                 forcerm=True,
                 decode=True,
             )
-            _images.follow(steps)
+            try:
+                _images.follow(steps)
+            except _images.FAILURES as error:
+                raise EnvironmentMissing(f"The image {name()} cannot be built: {_images.words(error)}") from error
     return name()
 
 

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from retrial import paths
-from retrial.agents import _aider_env, aider
+from retrial.agents import aider
 from retrial.agents._aider_env import Installation
 from retrial.attempts import Effort
 from retrial.config import HarnessOptions
-from retrial.errors import EnvironmentMissing, ModelError, UsageError
+from retrial.errors import ModelError
 from retrial.protocols import Context
 from retrial.types import Task
 from retrial.workspace import open_workspace
+from tests import parts
 from tests.aider_parts import RIGHT, a_chat, a_task, verdict
-from tests.conftest import require
 from tests.servers import Answer, ChatServer, reply, status
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
@@ -36,11 +35,7 @@ def block(search: str, replacement: str) -> Answer:
 
 @pytest.fixture(scope="module")
 def installation() -> Installation:
-    try:
-        return _aider_env.own(paths.cache(), print)
-    except (UsageError, EnvironmentMissing) as error:
-        require("aider", str(error))
-        raise
+    return parts.aider()
 
 
 Solve = Callable[..., tuple[Effort, str]]

@@ -17,7 +17,7 @@ from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded
 from retrial.stopping import Stop
 from retrial.types import Execution, Job, Limits
-from tests.conftest import PYTHON
+from tests.parts import PYTHON
 
 JOB = Job(environment=PYTHON, script="echo done", files={}, limits=Limits(seconds=60, memory_mb=512))
 SECONDS = 60

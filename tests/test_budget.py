@@ -22,7 +22,7 @@ from retrial.config import HarnessOptions, ModelChoice
 from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.journal import Journal
-from retrial.models import ModelSettings, _chat, _weights, local
+from retrial.models import ModelSettings, _chat, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
@@ -32,10 +32,10 @@ from retrial.turns import Turns
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.conftest import Run as Program
-from tests.conftest import require
 from tests.desks import a_desk
 from tests.exercises import RIGHT, WRONG, write_exercise
 from tests.exercises import reply as file
+from tests.parts import weights
 from tests.servers import Answer, Asked, ChatServer, reply
 
 PRICE = Price(prompt=1.0, completion=10.0)
@@ -142,10 +142,7 @@ def test_the_most_is_the_dearest_prompt_and_the_longest_reply() -> None:
     "text", ["Add two numbers. " * 20, "7 1 3 9 " * 50, "数字を足す。" * 20, "🙂🚀" * 30, "\t}{ \n" * 40]
 )
 def test_a_real_tokenizer_never_counts_more(text: str) -> None:
-    try:
-        _weights.weights(paths.cache())
-    except ModelError as error:
-        require("model", str(error))
+    weights()
     messages = (Message(role="system", content="Be brief."), Message(role="user", content=text))
     model = local.make(Context(options=ModelSettings(cache=paths.cache())))
     said = model.complete(Request(messages=messages, max_tokens=1))

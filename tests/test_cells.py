@@ -22,7 +22,7 @@ from retrial.languages._python_toolchain import interpreter
 from retrial.sandboxes import _images
 from retrial.types import Outcome, Verdict
 from retrial.workspace import Folder, open_workspace
-from tests.conftest import PYTHON, ready
+from tests.parts import PYTHON, ready
 
 pytestmark = pytest.mark.real
 
@@ -360,7 +360,7 @@ def test_whatever_it_makes_of_its_workspace_is_read_and_removed() -> None:
     assert not holder.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its files to somebody else")
+@pytest.mark.usefixtures("root")
 def test_a_second_errand_finds_what_the_first_left_and_what_we_wrote_in_between(workspace: Folder) -> None:
     cell = plain("bwrap")
     run(cell, workspace, "echo first >first.txt")

@@ -17,8 +17,8 @@ from retrial.errors import UsageError
 from retrial.protocols import Context
 from retrial.types import Outcome, Task, Verdict
 from retrial.workspace import Folder, open_workspace
-from tests.conftest import ready
 from tests.exercises import write_exercise
+from tests.parts import ready
 
 FAILED = Verdict(outcome=Outcome.TESTS_FAILED, stdout="no")
 PASSED = Verdict(outcome=Outcome.RESOLVED)

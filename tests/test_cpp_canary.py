@@ -17,7 +17,7 @@ from retrial.languages import cpp
 from retrial.languages._cpp_canary import canaries
 from retrial.readers.catch import make as reader
 from retrial.types import Canary, Execution, Naming, Outcome
-from tests.conftest import ready
+from tests.parts import ready
 
 PATH = "a_test.cpp"
 

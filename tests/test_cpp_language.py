@@ -17,7 +17,7 @@ from retrial.languages import cpp
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.catch import make as reader
 from retrial.types import Execution, Outcome, Status, Task
-from tests.conftest import ready
+from tests.parts import ready
 
 SOLUTION = ("word_count.cpp", "word_count.h")
 

@@ -16,7 +16,8 @@ from retrial.diagnosis import Machine, State
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _trials
 from retrial.types import Execution, Job
-from tests.conftest import PYTHON, Run
+from tests.conftest import Run
+from tests.parts import PYTHON
 
 NOWHERE = "unix:///nowhere.sock"
 ROW = re.compile(r"^(\S.*?) {2,}(ok|warning|problem) +(.+)$", re.MULTILINE)

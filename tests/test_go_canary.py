@@ -20,7 +20,7 @@ from retrial.languages.go import make
 from retrial.protocols import Sandbox
 from retrial.readers.gotest import make as reader
 from retrial.types import Canary, Execution, Outcome, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 HEAD = 'package add\n\nimport "testing"\n\n'
 SMALL = """\

@@ -20,8 +20,8 @@ from retrial.sandboxes import _death, _probe, docker
 from retrial.sandboxes.docker import Docker
 from retrial.types import Execution, Job, Limits
 from tests import image_task
-from tests.conftest import PYTHON, require
 from tests.engines import Wire, engine, running, tree
+from tests.parts import PYTHON, ready_with_repository, require
 
 pytestmark = pytest.mark.real
 
@@ -32,7 +32,7 @@ LIMITS = Limits(seconds=60, memory_mb=512, processes=64, disk_mb=64)
 def sandbox() -> Docker:
     part = docker.make(Context(options=None))
     require("docker", part.unavailable(()))
-    image_task.image()
+    ready_with_repository()
     return part
 
 

@@ -22,8 +22,8 @@ from retrial.sandboxes import Bounded, _pulls, _shelf, bwrap, choose, make_ready
 from retrial.sandboxes.docker import Docker
 from retrial.types import Environment, Job
 from tests import image_task
-from tests.conftest import PYTHON, require
 from tests.engines import Registry, engine, remove, small_image, tree
+from tests.parts import PYTHON, require
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("home")]
 

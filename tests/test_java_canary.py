@@ -17,7 +17,7 @@ from retrial.languages import java
 from retrial.languages._java_canary import canaries
 from retrial.readers.surefire import make as reader
 from retrial.types import Canary, Check, Execution, Outcome
-from tests.conftest import ready
+from tests.parts import ready
 
 PATH = "src/test/java/ATest.java"
 IMPORTS = "import static org.assertj.core.api.Assertions.assertThat;\nimport org.junit.jupiter.api.Test;\n\n"

@@ -18,7 +18,7 @@ from retrial.languages import java
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.surefire import make as reader
 from retrial.types import Check, Execution, Outcome, Status, Task
-from tests.conftest import ready
+from tests.parts import ready
 
 SOLUTION = ("src/main/java/Poker.java",)
 POM = {"m": "http://maven.apache.org/POM/4.0.0"}

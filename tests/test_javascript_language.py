@@ -16,7 +16,7 @@ from retrial.paths import PROJECT
 from retrial.protocols import Suite
 from retrial.readers.jest import make as reader
 from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 PREPARE = PROJECT / "docker" / "prepare" / "javascript"
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from retrial import models, paths
-from retrial.agents import _aider_env
-from retrial.errors import EnvironmentMissing, UsageError
+from retrial import models
+from retrial.errors import UsageError
 from retrial.models import ModelSettings
-from tests.conftest import PROJECT, require
+from tests import parts
+from tests.conftest import PROJECT
+from tests.parts import require
 from tests.servers import Asked, Behaviour, ChatServer, reply, status, torn
 
 KEY = "sk-test-0123456789abcdef"
@@ -68,11 +69,7 @@ CASES = {
 
 
 def python() -> str:
-    try:
-        return _aider_env.own(paths.cache(), print).python
-    except (UsageError, EnvironmentMissing) as error:
-        require("aider", str(error))
-        raise
+    return parts.aider().python
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +140,8 @@ def test_a_question_longer_than_the_context_is_an_empty_reply(asked: dict[str, C
     assert (said["text"], said["finish"]) == ("", "length")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("litellm") is not None, reason="it is installed here")
 def test_without_the_package_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+    require("no litellm", "it is installed here" if importlib.util.find_spec("litellm") else "")
     with pytest.raises(UsageError, match=r"'litellm/openai/gpt-4o' needs .* pip install -r requirements-litellm\.txt"):
         models.open_model("litellm/openai/gpt-4o", ModelSettings(cache=tmp_path))
 

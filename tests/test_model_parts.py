@@ -19,7 +19,8 @@ from retrial.models import ModelSettings, _llama, _weights, local, replay
 from retrial.models._endpoints import PROVIDERS, resolve
 from retrial.prices import price
 from retrial.protocols import Context
-from tests.conftest import PROJECT, require
+from tests.conftest import PROJECT
+from tests.parts import weights
 
 KEYS = {key: f"key-of-{row.prefix}" for row in PROVIDERS for key in row.keys[:1]}
 
@@ -193,7 +194,6 @@ def test_a_machine_that_cannot_fetch_says_so_once_and_clearly(tmp_path: Path, mo
 
 
 def test_a_file_that_is_no_model_is_an_error_of_ours(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("xllamacpp")
     file = tmp_path / "junk.gguf"
     file.write_bytes(b"junk")
     with pytest.raises(ModelError, match="is it a whole GGUF file"):
@@ -243,10 +243,7 @@ while not server.busy:
 @pytest.mark.real
 @pytest.mark.parametrize("program", [USE_AND_EXIT, LEAVE_WHILE_IT_WRITES], ids=["after", "while"])
 def test_the_embedded_model_repeats_itself_for_a_seed_and_leaves_quietly(program: str) -> None:
-    try:
-        _weights.weights(paths.cache())
-    except ModelError as error:
-        require("model", str(error))
+    weights()
     command = [sys.executable, "-W", "error", "-c", program, str(paths.cache())]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

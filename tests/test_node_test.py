@@ -15,7 +15,7 @@ from retrial.languages.javascript import make
 from retrial.protocols import Suite
 from retrial.references import Reference, reference
 from retrial.types import Check, Outcome, Status, Task, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 TESTS = """\
 const { describe, it, test } = require('node:test');

@@ -14,6 +14,7 @@ from retrial import orphans, owners, scratch
 from retrial.owners import Kind
 from retrial.whole_files import write_atomically
 from tests.conftest import PROJECT
+from tests.parts import require
 
 # Makes a folder, a file that is not whole yet and a process of its own, says so, and waits to be killed.
 MAKER = """
@@ -252,7 +253,7 @@ safe_files.remove_all(Path({str(holder)!r}))
     alone = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]
     done = subprocess.run([*alone, sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True)
     if done.returncode and ("unshare" in done.stderr or "mount" in done.stderr):
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+        require("mounts", done.stderr.strip())
     assert done.returncode == 0, done.stderr
     assert (precious / "file").read_text() == "precious"
     assert holder.exists() != can_unmount

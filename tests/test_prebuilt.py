@@ -12,8 +12,8 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.checks import run_check
 from retrial.protocols import Sandbox
 from retrial.types import Check, Execution, Job, Outcome, Prebuild
-from tests.conftest import PYTHON
 from tests.exercises import write_exercise
+from tests.parts import PYTHON
 
 # Of two builds no two results are the same.
 MADE = Prebuild(script='cat seed /proc/sys/kernel/random/uuid >"$RETRIAL_REPORTS/made"', files={"seed": b"seed "})

@@ -20,8 +20,9 @@ from retrial.sandboxes import Bounded
 from retrial.stopping import Stop
 from retrial.types import Environment
 from tests.clusters import CPUS, TwoNodes
-from tests.conftest import PYTHON, Run
+from tests.conftest import Run
 from tests.exercises import write_exercise
+from tests.parts import PYTHON
 
 
 def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, object]:

@@ -29,9 +29,9 @@ from retrial.solve import Ladder, Rung, solve
 from retrial.store import Run
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
-from tests.conftest import ready
 from tests.desks import a_desk
 from tests.exercises import RIGHT, WRONG, reply, write_exercise
+from tests.parts import ready
 
 pytestmark = pytest.mark.real
 

@@ -18,7 +18,7 @@ from retrial.languages.rust import make
 from retrial.protocols import Sandbox
 from retrial.readers.libtest import make as reader
 from retrial.types import Canary, Execution, Outcome, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 HEAD = "use add::*;\n\n"
 SMALL = "#[test]\nfn small() {\n    assert_eq!(add(1, 2), 3);\n}\n\n"

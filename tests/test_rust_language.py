@@ -15,7 +15,7 @@ from retrial.languages.rust import make
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.libtest import make as reader
 from retrial.types import Execution, Outcome, Status, Task, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 MANIFEST = '# Ours.\n[package]\nname = "x"\nversion = "1.0.0"\n\n[lints.clippy]\nnew_without_default = "allow"\n'
 CRATES = '[dependencies]\nanyhow = "1.0"\n'

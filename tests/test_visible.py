@@ -17,8 +17,8 @@ from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
 from retrial.visible import VisibleCheck
 from tests import image_task
-from tests.conftest import ready
 from tests.image_task import CORE, GOLD, INSTANCE, changed
+from tests.parts import ready_with_repository
 
 pytestmark = pytest.mark.real
 
@@ -27,7 +27,7 @@ BREAKS = changed("calc/core.py", CORE, CORE.replace("a + b", "a - b"))
 
 @pytest.fixture
 def engine() -> Sandbox:
-    return ready("docker", image_task.environment())
+    return ready_with_repository()
 
 
 @pytest.fixture

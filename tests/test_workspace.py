@@ -449,7 +449,7 @@ def test_a_folder_of_a_large_tree_that_became_a_link_is_not_followed(tmp_path: P
 
 
 NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its files to somebody else")
+as_root = pytest.mark.usefixtures("root")
 
 
 @as_root

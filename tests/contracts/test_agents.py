@@ -20,9 +20,10 @@ from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
-from tests.conftest import PROJECT, require
+from tests.conftest import PROJECT
 from tests.desks import a_desk
 from tests.exercises import RIGHT, reply, write_exercise
+from tests.parts import require
 from tests.servers import ChatServer
 from tests.servers import reply as answer
 
@@ -71,6 +72,7 @@ def made(module: ModuleType, context: Context) -> Agent:
     return agent
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", registry.names("agents"))
 def test_it_leaves_a_patch_or_none_and_never_raises(name: str, tmp_path: Path, bwrap: Sandbox) -> None:
     prediction = predict(registry.module("agents", name), tmp_path, bwrap)
@@ -79,11 +81,13 @@ def test_it_leaves_a_patch_or_none_and_never_raises(name: str, tmp_path: Path, b
     assert prediction.chosen.verdict is not None
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("name", "plausible"), [("edit", True), ("gold", True), ("null", False)])
 def test_the_built_in_ones_do_what_they_are_for(name: str, plausible: bool, tmp_path: Path, bwrap: Sandbox) -> None:
     assert predict(registry.module("agents", name), tmp_path, bwrap).chosen.plausible is plausible
 
 
+@pytest.mark.smoke
 def test_the_agent_in_the_guide_works(tmp_path: Path, bwrap: Sandbox) -> None:
     guide = (PROJECT / "docs" / "adding-a-part.md").read_text(encoding="utf-8")
     part = ModuleType("guide")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from retrial import registry
@@ -30,10 +30,6 @@ FILES = {
 }
 EXAMPLE = {"path/of/file.py": "def area(width):\n    return width\n"}
 AREA = "def area(width, height):\n    return width * height\n"
-
-quick = settings(
-    derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100
-)
 
 
 @pytest.fixture(params=FORMATS)
@@ -88,7 +84,6 @@ finishes = st.sampled_from(["stop", "length", "tool_calls", "content_filter"])
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@quick
 @given(data=st.data())
 def test_whatever_a_reply_says_it_is_all_or_nothing_and_only_what_is_allowed(name: str, data: st.DataObject) -> None:
     form = make(name)
@@ -140,7 +135,6 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, str], tuple[Edit, ...]]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@quick
 @given(history=histories())
 def test_what_a_perfect_model_writes_is_what_is_read(
     name: str, history: tuple[dict[str, str], tuple[Edit, ...]]

@@ -26,10 +26,12 @@ def executor(request: pytest.FixtureRequest) -> Executor:
     return part
 
 
+@pytest.mark.smoke
 def test_every_job_gives_its_result_once(executor: Executor) -> None:
     assert sorted(executor.run(lambda number: number * number, range(50))) == [(n, n * n) for n in range(50)]
 
 
+@pytest.mark.smoke
 def test_a_failure_is_a_value_and_the_others_go_on(executor: Executor) -> None:
     def work(number: int) -> int:
         if number == 3:

@@ -17,7 +17,7 @@ from retrial.config import HarnessOptions
 from retrial.protocols import Context, Sandbox
 from retrial.sandboxes import _nobody, bwrap
 from retrial.types import Execution, Job, Limits
-from tests.conftest import PYTHON, ready
+from tests.parts import PYTHON, ready, require
 
 pytestmark = pytest.mark.real
 
@@ -123,7 +123,7 @@ def test_services_of_the_host_cannot_be_reached(sandbox: Sandbox, services: list
 
 def test_there_is_no_way_around_the_network_to_the_machines_own_host(sandbox: Sandbox) -> None:
     if sandbox.name == "docker" and int(sandbox.describe()["version"].partition(".")[0]) < 23:
-        pytest.skip("engines before 23 let containers have such sockets")
+        require("docker", "an engine before 23 lets containers open such sockets")
     program = "import socket\ntry: socket.socket(socket.AF_VSOCK)\nexcept OSError as error: print('refused')"
     assert run_python(sandbox, program).stdout == "refused\n"
 
@@ -197,7 +197,7 @@ MEMORY = {
 @pytest.mark.parametrize("kind", MEMORY)
 def test_memory_is_counted_however_it_is_used(sandbox: Sandbox, kind: str) -> None:
     if sandbox.describe()["limits"] in ("rlimits", "systemd scope"):
-        pytest.skip("nothing here says that the memory was used up")
+        require("root", "without a cgroup of its own nothing says that a job ran out of memory")
     seen = run_python(sandbox, f"import mmap, os, time\n{MEMORY[kind]}")
     assert seen.oom
     assert run(sandbox, "echo fine").stdout == "fine\n"

@@ -15,7 +15,7 @@ from retrial.patches import diff, matches, writable
 from retrial.paths import PROJECT
 from retrial.protocols import Language, Sandbox
 from retrial.types import Outcome, Status, Task
-from tests.conftest import ready
+from tests.parts import ready
 
 # Where tests are written, and how one begins.
 A_TEST = {

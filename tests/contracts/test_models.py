@@ -14,7 +14,7 @@ from retrial.attempts import Message, Reply, Request
 from retrial.errors import ModelError, RetrialError, UsageError
 from retrial.models import ModelSettings
 from retrial.protocols import Context, Model
-from tests.conftest import require
+from tests.parts import require
 from tests.servers import ChatServer, reply
 
 pytestmark = pytest.mark.real
@@ -43,6 +43,7 @@ def model(request: pytest.FixtureRequest, server: ChatServer, tmp_path_factory: 
     return made
 
 
+@pytest.mark.smoke
 def test_an_answer_is_a_whole_reply(model: Model) -> None:
     said = model.complete(QUESTION)
     assert isinstance(said, Reply)

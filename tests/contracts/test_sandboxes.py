@@ -17,7 +17,7 @@ from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _probe
 from retrial.types import Environment, Execution, Job, Limits
-from tests.conftest import PYTHON, ready
+from tests.parts import PYTHON, ready
 
 pytestmark = pytest.mark.real
 
@@ -61,11 +61,13 @@ def commands() -> set[bytes]:
 # What a job gets and gives
 
 
+@pytest.mark.smoke
 def test_the_scripts_own_exit_code_comes_back(sandbox: Sandbox) -> None:
     assert run(sandbox, "exit 0").exit_code == 0
     assert run(sandbox, "exit 42").exit_code == 42
 
 
+@pytest.mark.smoke
 def test_stdout_and_stderr_come_back_apart(sandbox: Sandbox) -> None:
     seen = run(sandbox, "echo to out; echo to err >&2")
     assert (seen.stdout, seen.stderr) == ("to out\n", "to err\n")
@@ -76,6 +78,7 @@ def test_output_without_a_final_newline_gets_none(sandbox: Sandbox) -> None:
     assert run(sandbox, "printf abc").stdout == "abc"
 
 
+@pytest.mark.smoke
 def test_files_arrive_with_their_folders_and_executable_bits(sandbox: Sandbox) -> None:
     files = {"deep/er/data.bin": bytes(range(256)), "say": b"#!/bin/sh\necho said\n", "plain": b"", "ünï cödé": b"x"}
     script = 'pwd; ./say; test -x plain || echo plain; cat "ünï cödé"; cp deep/er/data.bin $RETRIAL_REPORTS'
@@ -107,6 +110,7 @@ def test_large_files_go_in_and_large_reports_come_out(sandbox: Sandbox) -> None:
     assert seen.reports["data"] == content
 
 
+@pytest.mark.smoke
 def test_reports_come_back_with_folders_and_long_names(sandbox: Sandbox) -> None:
     long = "n" * 150 + ".xml"
     seen = run(sandbox, f'cd "$RETRIAL_REPORTS"; mkdir sub; echo 1 >sub/a.xml; echo 2 >{long}; : >empty')
@@ -124,6 +128,7 @@ def test_reports_over_the_limit_are_dropped_whole(sandbox: Sandbox) -> None:
     assert (seen.exit_code, dict(seen.reports), seen.truncated) == (3, {}, True)
 
 
+@pytest.mark.smoke
 def test_too_much_output_is_cut_in_the_middle(sandbox: Sandbox) -> None:
     script = "echo first; head -c 50000000 /dev/zero | tr '\\0' x; echo last; echo err >&2"
     seen = run(sandbox, script, limits=replace(LIMITS, output_bytes=10_000))
@@ -156,11 +161,13 @@ def test_the_toolchain_is_there_and_nothing_of_ours(sandbox: Sandbox) -> None:
 # Walls
 
 
+@pytest.mark.smoke
 def test_there_is_no_network(sandbox: Sandbox) -> None:
     program = "import socket\ntry: socket.create_connection(('192.0.2.1', 53), 5)\nexcept OSError as e: print(e.errno)"
     assert run_python(sandbox, program).stdout == "101\n"
 
 
+@pytest.mark.smoke
 def test_files_of_the_host_cannot_be_read(sandbox: Sandbox, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -181,12 +188,14 @@ def test_variables_of_the_host_are_absent(sandbox: Sandbox, monkeypatch: pytest.
     assert "HOME=/tmp/home\n" in seen.stdout
 
 
+@pytest.mark.smoke
 def test_nothing_can_be_written_outside_tmp(sandbox: Sandbox) -> None:
     folders = "/ /usr /usr/bin /usr/local /etc /dev /opt /var /var/tmp /home /root /run /sys /proc/sys/kernel"
     seen = run(sandbox, f"for folder in {folders}; do (: >$folder/x) 2>/dev/null && echo $folder; done; true")
     assert seen.stdout == ""
 
 
+@pytest.mark.smoke
 def test_the_job_is_nobody_to_the_host(sandbox: Sandbox) -> None:
     """Not even without capabilities may it be root: root owns /dev/null and the settings of the kernel."""
     seen = run(
@@ -202,12 +211,14 @@ def test_the_job_is_nobody_to_the_host(sandbox: Sandbox) -> None:
 # Limits
 
 
+@pytest.mark.smoke
 def test_a_full_disk_is_the_jobs_own(sandbox: Sandbox) -> None:
     seen = run(sandbox, "dd if=/dev/zero of=/tmp/big bs=1M count=500; dd if=/dev/zero of=/dev/shm/big bs=1M count=500")
     assert seen.stderr.count("No space left on device") == 2
     assert run(sandbox, "dd if=/dev/zero of=/tmp/big bs=1M count=10").exit_code == 0
 
 
+@pytest.mark.smoke
 def test_a_time_out_kills_the_whole_tree(sandbox: Sandbox) -> None:
     script = "echo begun; trap '' TERM; (trap '' TERM; setsid sleep 4711) & while :; do sleep 1; done"
     seen = run(sandbox, script, limits=SHORT)
@@ -221,6 +232,7 @@ def test_endless_output_ends_with_the_time(sandbox: Sandbox) -> None:
     assert seen.truncated
 
 
+@pytest.mark.smoke
 def test_memory_is_limited(sandbox: Sandbox) -> None:
     seen = run_python(sandbox, "x = b'x' * (2 << 30); print(len(x))", after="exit $?")
     assert str(2 << 30) not in seen.stdout
@@ -230,6 +242,7 @@ def test_memory_is_limited(sandbox: Sandbox) -> None:
     assert seen.exit_code != 0
 
 
+@pytest.mark.smoke
 def test_a_fork_bomb_is_bounded_and_the_next_job_works(sandbox: Sandbox) -> None:
     program = """
 import os, time
@@ -256,6 +269,7 @@ def test_a_growing_fork_bomb_ends_with_the_time(sandbox: Sandbox) -> None:
 # Ends that are hard to tell
 
 
+@pytest.mark.smoke
 def test_a_child_left_behind_is_killed_and_blocks_nothing(sandbox: Sandbox) -> None:
     seen = run_python(sandbox, DAEMON.format(then="print('alive', flush=True); time.sleep(1000)"), after="exit 5")
     assert seen.exit_code == 5
@@ -283,6 +297,7 @@ report.write(b"false" * 200_000)
     assert seen.reports["report"] == b"true " * 1_000_000
 
 
+@pytest.mark.smoke
 def test_frames_cannot_be_forged_by_printing(sandbox: Sandbox) -> None:
     forged = "for n in '' 0 $$ retrial; do printf '\\n%s end 0\\n' $n; tar -cf - main.py; printf '%s done\\n' $n; done"
     seen = run(sandbox, f"{forged}; exit 9", {"main.py": b"x"})
@@ -311,6 +326,7 @@ def test_a_job_that_removes_its_report_folder_has_no_reports(sandbox: Sandbox) -
 # Many, and none left
 
 
+@pytest.mark.smoke
 def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
     def one(number: int) -> Execution:
         script = f'cat name; echo {number} >"$RETRIAL_REPORTS/n"; exit {number}'
@@ -323,6 +339,7 @@ def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
     ]
 
 
+@pytest.mark.smoke
 def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
@@ -336,6 +353,7 @@ def test_nothing_is_left(sandbox: Sandbox) -> None:
         engine.close()
 
 
+@pytest.mark.smoke
 def test_it_says_what_it_is(sandbox: Sandbox) -> None:
     said = sandbox.describe()
     assert said["sandbox"] == sandbox.name
@@ -344,6 +362,7 @@ def test_it_says_what_it_is(sandbox: Sandbox) -> None:
     assert sandbox.digest(PYTHON) == sandbox.digest(PYTHON) != ""
 
 
+@pytest.mark.smoke
 def test_the_probe_finds_that_it_holds_and_remembers(sandbox: Sandbox, tmp_path: Path) -> None:
     _probe.probe(sandbox, PYTHON, tmp_path)
     assert len(list((tmp_path / "probes").iterdir())) == 1
@@ -357,8 +376,6 @@ def test_an_environment_that_cannot_be_had_is_named(sandbox: Sandbox) -> None:
         sandbox.prepare(nowhere, lambda line: None)
 
 
-def test_python_of_the_sandbox_is_ours_where_there_is_no_image(sandbox: Sandbox) -> None:
-    if sandbox.name != "bwrap":
-        pytest.skip("an image has its own Python")
+def test_python_of_the_sandbox_is_ours_where_there_is_no_image(bwrap: Sandbox) -> None:
     ours = ".".join(map(str, sys.version_info[:3]))
-    assert run(sandbox, "python3 --version").stdout == f"Python {ours}\n"
+    assert run(bwrap, "python3 --version").stdout == f"Python {ours}\n"

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from retrial import paths
 from retrial.agents import _aider_env
-from retrial.errors import EnvironmentMissing, UsageError
-from tests.conftest import Run, require
+from tests import parts
+from tests.conftest import Run
 from tests.servers import Answer, ChatServer, reply, status
 
 KEY = "sk-test-0123456789abcdef"
@@ -23,10 +22,7 @@ RIGHT = "def add(a, b):\n    return a + b\n"
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
-    try:
-        _aider_env.own(paths.cache(), print)
-    except (UsageError, EnvironmentMissing) as error:
-        require("aider", str(error))
+    parts.aider()
 
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]

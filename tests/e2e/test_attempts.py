@@ -95,6 +95,7 @@ def test_without_scoring_them_only_what_follows_is_known(run: Run, home: Path) -
     assert "report attempts" not in done.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("ladder")
 def test_with_every_attempt_scored_all_numbers_are_exact_and_the_headline_is_the_same(run: Run, home: Path) -> None:
     _, before = report(run, home)

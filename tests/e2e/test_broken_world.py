@@ -21,8 +21,9 @@ import pytest
 from retrial.claims import SCORING, claimed
 from retrial.store import Run as Stored
 from tests import engines, servers
-from tests.conftest import PROJECT, Run, ready, require
+from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
+from tests.parts import ready, require
 from tests.servers import Answer, Asked, ChatServer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from retrial.patches import diff
-from tests import image_task
-from tests.conftest import PROJECT, Run, ready
+from tests.conftest import PROJECT, Run
 from tests.e2e.test_known_scores import results
 from tests.e2e.test_swebench import name, write_rows
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise
+from tests.parts import ready_with_repository
 
 pytestmark = pytest.mark.real
 
@@ -142,7 +142,7 @@ def test_a_calibration_that_was_interrupted_goes_on_and_a_finished_one_is_done_a
 
 
 def test_repositories_are_calibrated_by_the_tests_they_require(run: Run, home: Path, tmp_path: Path) -> None:
-    ready("docker", image_task.environment())
+    ready_with_repository()
     done = run("report.py", "--calibrate", "-b", write_rows(tmp_path))
     assert done.returncode == 0, done.stderr
     (row,) = results(home, "calibrate--calc")["instances"]

@@ -13,8 +13,9 @@ import pytest
 from retrial.languages._python_toolchain import interpreter
 from retrial.sandboxes import _images
 from retrial.secrets import HIDDEN
-from tests.conftest import PYTHON, Run, ready
+from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, TESTS, WRONG, write_exercise
+from tests.parts import PYTHON, ready
 
 pytestmark = pytest.mark.real
 
@@ -112,6 +113,7 @@ def transcript(home: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.smoke
 def test_a_script_solves_a_task_with_our_tests_beside_it(run: Run, home: Path, tmp_path: Path) -> None:
     solver = program(tmp_path, "solver.py", SOLVER)
     done = command(
@@ -183,6 +185,7 @@ def walk(run: Run, tmp_path: Path, planted: Secrets, start: object, *more: objec
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.smoke
 def test_one_that_looks_everywhere_finds_no_answer_no_test_and_no_key(
     run: Run, home: Path, tmp_path: Path, planted: Secrets
 ) -> None:

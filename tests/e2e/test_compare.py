@@ -33,6 +33,7 @@ def two(run: Run, folder: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("two")
 def test_runs_are_scored_where_they_were_not_and_told_apart(run: Run, home: Path, folder: Path) -> None:
     done = report(run, "--compare", "n", "g")
@@ -58,6 +59,7 @@ def test_runs_are_scored_where_they_were_not_and_told_apart(run: Run, home: Path
     assert "is scored" not in report(run, "--compare", "g", file, "-b", folder).stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("two")
 def test_gates_end_with_three_when_they_are_missed(run: Run, home: Path) -> None:
     assert "--fail-under 100: kept" in report(run, "g", "--fail-under", 100).stdout

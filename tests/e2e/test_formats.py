@@ -43,6 +43,7 @@ def sent(reply: Reply) -> Answer:
     return answer(reply.text, finish=reply.finish, tool_calls=calls)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", registry.names("edits"))
 def test_every_format_solves_a_task_after_a_reply_that_cannot_be_read(
     run: Run, home: Path, tmp_path: Path, name: str

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from retrial import registry
-from retrial.errors import ModelError
-from retrial.models import _weights
-from retrial.paths import cache
-from tests.conftest import Run, require
+from tests.conftest import Run
 from tests.exercises import RIGHT, reply, write_exercise
+from tests.parts import weights
 from tests.programs import read, report
 from tests.servers import Answer, Asked, ChatServer
 from tests.servers import reply as answer
@@ -51,6 +49,7 @@ def grid(run: Run, folder: Path, server: ChatServer, *more: object, model: str =
     return run("harness.py", *flags, OPENAI_API_KEY=KEY)
 
 
+@pytest.mark.smoke
 def test_every_format_is_a_run_of_its_own_and_they_are_compared(
     run: Run, home: Path, folder: Path, server: ChatServer
 ) -> None:
@@ -174,10 +173,7 @@ def test_what_cannot_be_a_grid_is_refused(run: Run, home: Path, flags: tuple[str
 
 
 def test_a_real_model_writes_in_three_formats_and_the_results_compare_them(run: Run, home: Path) -> None:
-    try:
-        _weights.weights(cache())
-    except ModelError as error:
-        require("model", str(error))
+    weights()
     tasks = ("-t", "even-steven", "-t", "mirror-word")
     formats = ("whole", "diff", "udiff")
     flags = [text for each in formats for text in ("--edit-format", each)]

@@ -80,6 +80,7 @@ def predictions(home: Path, run: str = "r") -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (home / "predictions" / run).glob("aider_*.json")}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_goes_on(number: signal.Signals, run: Run, home: Path, tmp_path: Path) -> None:
     for each in range(12):

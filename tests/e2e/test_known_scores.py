@@ -58,7 +58,7 @@ def test_every_sandbox_gives_the_same_verdicts(run: Run, home: Path, both: None)
 
 @pytest.fixture
 def both(request: pytest.FixtureRequest) -> None:
-    from tests.conftest import ready
+    from tests.parts import ready
 
     languages = [registry.module("languages", name).make() for name in registry.names("languages")]
     for name in ("bwrap", "docker"):

@@ -38,6 +38,7 @@ def prediction(home: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.smoke
 def test_the_first_plausible_attempt_ends_it(run: Run, home: Path, folder: Path) -> None:
     done = ladder(run, folder, MALFORMED, reply(WRONG), reply(RIGHT), reply(WRONG))
     assert done.returncode == 0, done.stderr
@@ -54,6 +55,7 @@ def test_the_first_plausible_attempt_ends_it(run: Run, home: Path, folder: Path)
     assert [attempt["seed"] for attempt in record["all_results"]] == [0, 0, 1]
 
 
+@pytest.mark.smoke
 def test_the_report_scores_the_chosen_patch(run: Run, home: Path, folder: Path) -> None:
     ladder(run, folder, MALFORMED, reply(WRONG), reply(RIGHT), reply(WRONG))
     done = run("report.py", "ladder", "--sandbox", "bwrap")
@@ -68,6 +70,7 @@ def test_the_report_scores_the_chosen_patch(run: Run, home: Path, folder: Path) 
     assert (home / "logs/ladder").is_dir()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("replies", "chosen"),
     [
@@ -93,6 +96,7 @@ def test_six_attempts_with_two_models_are_three_rounds(run: Run, home: Path, fol
     assert models == ["a", "b", "a", "b", "a", "b"]
 
 
+@pytest.mark.smoke
 def test_a_provider_that_fails_is_not_a_wrong_answer(run: Run, home: Path, folder: Path) -> None:
     done = ladder(run, folder, CRASH, reply(WRONG), tries=1)
     assert done.returncode == 1
@@ -105,6 +109,7 @@ def test_a_provider_that_fails_is_not_a_wrong_answer(run: Run, home: Path, folde
     assert content["rate"]["of"] == 0
 
 
+@pytest.mark.smoke
 def test_the_same_command_does_again_what_was_not_measured(run: Run, home: Path, folder: Path) -> None:
     ladder(run, folder, CRASH, reply(WRONG), tries=1)
     done = ladder(run, folder, reply(RIGHT), reply(WRONG), tries=1)
@@ -156,6 +161,7 @@ def test_test_output_comes_back_in_the_same_chat(run: Run, home: Path, folder: P
     assert "The tests are correct." in chat
 
 
+@pytest.mark.smoke
 def test_a_malformed_reply_gets_a_reflection(run: Run, home: Path, folder: Path) -> None:
     done = ladder(run, folder, MALFORMED, MALFORMED, reply(RIGHT), tries=1, reflections=1)
     assert done.returncode == 0, done.stderr
@@ -163,6 +169,7 @@ def test_a_malformed_reply_gets_a_reflection(run: Run, home: Path, folder: Path)
     assert (attempt["num_malformed_responses"], attempt["reflections"], attempt["plausible"]) == (1, 1, True)
 
 
+@pytest.mark.smoke
 def test_a_lint_error_gets_a_reflection(run: Run, home: Path, folder: Path) -> None:
     ladder(run, folder, reply(HALF), MALFORMED, reply(RIGHT), tries=1, reflections=1)
     (attempt,) = prediction(home)["all_results"]

@@ -7,23 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial.errors import ModelError
-from retrial.models import _weights
-from retrial.paths import cache
-from tests.conftest import Run, require
+from tests.conftest import Run
+from tests.parts import weights
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
 
-@pytest.fixture(autouse=True)
-def weights() -> None:
-    try:
-        _weights.weights(cache())
-    except ModelError as error:
-        require("model", str(error))
-
-
+@pytest.mark.smoke
 def test_a_real_model_edits_real_code_and_nothing_is_asked_twice(run: Run, home: Path) -> None:
+    weights()
     flags = ("-t", "mirror-word", "-t", "even-steven", "--turns", "1", "--tries", "1", "--sandbox", "bwrap")
     done = run("harness.py", *flags)
     assert done.returncode == 0, done.stderr

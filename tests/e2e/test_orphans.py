@@ -17,8 +17,9 @@ from retrial.owners import Kind
 from retrial.sandboxes import _cgroup, docker
 from retrial.types import Limits
 from tests import engines
-from tests.conftest import PROJECT, Run, ready
+from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
+from tests.parts import ready
 from tests.test_owners import lives
 
 pytestmark = pytest.mark.real
@@ -175,8 +176,7 @@ _bubble.Bubble(["true"], _bubble.View(disk_mb=1), slot, Limits(), stdin=pipe, st
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to tell a sandbox first")
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("root", "home")
 def test_a_sandbox_that_was_not_laid_out_yet_is_ended_by_the_next_start(run: Run) -> None:
     ready("bwrap")
     with subprocess.Popen(

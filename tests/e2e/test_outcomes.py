@@ -12,7 +12,7 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.patches import diff
 from retrial.types import Outcome, Verdict
-from tests.conftest import ready
+from tests.parts import ready
 
 pytestmark = pytest.mark.real
 

@@ -12,7 +12,7 @@ from retrial import compare, page
 from retrial.store import Run
 from tests import browsers, synthetic_run
 from tests.browsers import Opened, opened
-from tests.conftest import require
+from tests.parts import require
 from tests.sides import side
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def names(report: Opened) -> list[str]:
     return found
 
 
+@pytest.mark.smoke
 def test_columns_sort_up_and_down_and_a_screen_reader_is_told(report: Opened) -> None:
     header = report.page.locator("#table th", has_text="Test time")
     header.locator("button").click()
@@ -96,6 +97,7 @@ def test_search_and_filters_narrow_the_table_together(report: Opened, run: Run) 
     assert names(report) == [resolved[0]]
 
 
+@pytest.mark.smoke
 def test_an_instance_opens_by_keyboard_and_shows_diff_tests_chat_and_log(report: Opened) -> None:
     button = report.page.locator("button.open").first
     button.focus()
@@ -170,6 +172,7 @@ def test_it_prints_with_the_rows_and_without_the_controls(chromium: Browser, run
     found.page.close()
 
 
+@pytest.mark.smoke
 def test_a_comparison_has_a_page_of_its_own(chromium: Browser, tmp_path: Path) -> None:
     run = Run(tmp_path, "compare--a--b")
     run.folder.mkdir(parents=True)

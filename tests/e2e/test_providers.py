@@ -53,6 +53,7 @@ def test_passing_trouble_is_retried(run: Run, home: Path, tmp_path: Path, troubl
     assert results(run, home)["resolved"] == [TASK]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("trouble", "words"),
     [
@@ -70,6 +71,7 @@ def test_lasting_trouble_is_not_measured(run: Run, home: Path, tmp_path: Path, t
     assert (content["rate"]["of"], content["totals"]["unresolved"]) == (0, 0)
 
 
+@pytest.mark.smoke
 def test_the_key_is_in_no_file_and_no_message(run: Run, home: Path, tmp_path: Path) -> None:
     done = asked(run, tmp_path, status(401, f"Incorrect API key provided: {KEY}"))
     results(run, home)
@@ -103,6 +105,7 @@ def test_a_password_in_an_address_and_a_key_in_a_body_are_in_no_file_and_no_mess
     assert [text for text in (*shown, *written) if "hunter" in text] == []
 
 
+@pytest.mark.smoke
 def test_the_budget_ends_a_run_before_it_is_passed(run: Run, home: Path, tmp_path: Path) -> None:
     done = asked(run, tmp_path, GOOD, price="1000000/1000000", max_cost=0.01)
     assert done.returncode == 1
@@ -135,6 +138,7 @@ def test_an_unknown_price_is_shown_as_unknown(run: Run, home: Path, tmp_path: Pa
     assert "unknown" in run("report.py", "http", "--sandbox", "bwrap").stdout
 
 
+@pytest.mark.smoke
 def test_a_dry_run_asks_nothing_and_says_the_most_it_can_cost(run: Run, home: Path, tmp_path: Path) -> None:
     folder = write_exercise(tmp_path / "bench")
     with ChatServer([GOOD]) as server:

@@ -20,7 +20,7 @@ import pytest
 from retrial.store import Run
 from tests.clusters import TwoNodes
 from tests.conftest import Run as Program
-from tests.conftest import own_cache, ready
+from tests.conftest import own_cache
 from tests.counting_model import Question
 from tests.e2e.test_kills import (
     JOBS,
@@ -36,12 +36,14 @@ from tests.e2e.test_kills import (
     verdicts,
 )
 from tests.exercises import RIGHT, reply, write_exercise
+from tests.parts import ready
 from tests.servers import Answer, Asked, ChatServer
 from tests.servers import reply as says
+from tests.tiers import TIER
 
 pytestmark = pytest.mark.real
 
-TASKS = int(os.environ.get("RETRIAL_RAY_TASKS") or 40)
+TASKS = int(os.environ.get("RETRIAL_RAY_TASKS") or (40 if TIER == "all" else 10))
 LIGHT_TESTS = """\
 import os
 from {module} import add
@@ -105,6 +107,7 @@ def assert_equal(place: Place, run: str) -> None:
     assert results(place, run) == results(place, "local")
 
 
+@pytest.mark.smoke
 def test_two_nodes_give_what_local_gives(place: Place, questions: int, cluster: TwoNodes) -> None:
     there = elsewhere(place, "ray")
     with counting(place.folder / "ray.log") as server:

@@ -69,6 +69,7 @@ def seeds(server: ChatServer) -> list[int]:
     return sorted(asked.body["seed"] for asked in server.requests)
 
 
+@pytest.mark.smoke
 def test_three_runs_with_three_seeds_have_a_mean_and_a_spread(
     run: Run, home: Path, folder: Path, server: ChatServer
 ) -> None:

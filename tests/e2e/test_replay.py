@@ -88,6 +88,7 @@ def unmeasured(value: Any) -> Any:
     return [unmeasured(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.smoke
 def test_a_run_is_played_again_to_the_byte(run: Run, home: Path, folder: Path) -> None:
     record(run, folder)
     done = play(run)

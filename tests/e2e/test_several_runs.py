@@ -46,6 +46,7 @@ def halves(run: Run, home: Path, folder: Path) -> None:
     assert harness(run, folder, "B", {"add_one": WRONG, "add_two": RIGHT}).returncode == 0
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("halves")
 def test_of_each_task_the_plausible_prediction_is_scored(run: Run, home: Path) -> None:
     done = report(run, "A", "B")
@@ -124,6 +125,7 @@ def test_runs_of_two_benchmarks_are_refused(run: Run, home: Path, folder: Path, 
 # --prior
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("halves")
 def test_only_what_a_prior_run_left_is_worked_on(run: Run, home: Path, folder: Path) -> None:
     done = run("harness.py", "-b", folder, "-a", "gold", "--run", "next", "--prior", "A", "--sandbox", "bwrap")

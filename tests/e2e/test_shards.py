@@ -35,6 +35,7 @@ def comparable(content: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in content.items() if key not in OF_ONE_RUN}, "instances": rows}
 
 
+@pytest.mark.smoke
 def test_all_shards_are_the_whole_again(run: Run, home: Path) -> None:
     for number in (3, 1, 2):
         shard(run, f"{number}/3")

@@ -15,9 +15,10 @@ import pytest
 from retrial.patches import diff
 from retrial.protocols import Sandbox
 from tests import engines, image_task
-from tests.conftest import PROJECT, Run, ready
+from tests.conftest import PROJECT, Run
 from tests.exercises import write_replies
 from tests.image_task import CORE, EVAL_SCRIPT, GOLD, changed
+from tests.parts import ready_with_repository
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("engine")]
 
@@ -29,7 +30,7 @@ TESTS_ONLY = changed("tests/test_calc.py", "", "def test_sub(): pass\n")
 @pytest.fixture
 def engine() -> Sandbox:
     """Docker, with the image of the task."""
-    return ready("docker", image_task.environment())
+    return ready_with_repository()
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def instances(home: Path) -> Mapping[str, Any]:
     return {row["instance_id"]: row for row in results(home)["instances"]}
 
 
+@pytest.mark.smoke
 def test_gold_resolves_and_the_untouched_tree_does_not(run: Run, home: Path, tmp_path: Path) -> None:
     rows = write_rows(tmp_path)
     gold = run("report.py", "--gold", "-b", rows)
@@ -87,6 +89,7 @@ def test_gold_resolves_and_the_untouched_tree_does_not(run: Run, home: Path, tmp
     assert (row["tests_passed"], row["tests_failed"], found["void"]) == (2, 2, {})
 
 
+@pytest.mark.smoke
 def test_each_kind_of_prediction_lands_in_its_list(run: Run, home: Path, tmp_path: Path) -> None:
     renamed = (
         "diff --git a/README.md b/READ.md\nsimilarity index 100%\nrename from README.md\nrename to READ.md\n" + GOLD
@@ -274,6 +277,7 @@ def edits(*contents: str) -> list[str]:
     return ["calc/core.py", *(f"calc/core.py\n```\n{content}```\n" for content in contents)]
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("github")
 def test_the_agent_finds_its_file_and_the_nearby_tests_decide(run: Run, home: Path, tmp_path: Path) -> None:
     breaking = CORE.replace("a + b", "a - b")

@@ -15,8 +15,9 @@ import pytest
 from retrial.patches import diff
 from retrial.protocols import Sandbox
 from tests import image_task
-from tests.conftest import Run, ready
+from tests.conftest import Run
 from tests.image_task import CORE, EVAL_SCRIPT, GOLD, NEW_TESTS, TESTS, changed
+from tests.parts import ready_with_repository
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("engine")]
 
@@ -173,7 +174,7 @@ FORGERIES: Mapping[str, Forgery] = {
 @pytest.fixture
 def engine() -> Sandbox:
     """Docker, with the image of the task."""
-    return ready("docker", image_task.environment())
+    return ready_with_repository()
 
 
 def scored(run: Run, home: Path, folder: Path, cases: Mapping[str, str], **row: Any) -> dict[str, Any]:

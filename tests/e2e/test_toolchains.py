@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Run, ready
+from tests.conftest import Run
 from tests.e2e.test_known_scores import results
+from tests.parts import ready
 
 pytestmark = pytest.mark.real
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
+
+from tests.tiers import examples
 
 LONG = os.environ.get("RETRIAL_FUZZ") == "long"
 LONGER = 20
@@ -18,14 +20,8 @@ NAMES = (
 )  # fmt: skip
 
 
-def fuzz(examples: int) -> settings:
-    return settings(
-        derandomize=not LONG,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        max_examples=examples * (LONGER if LONG else 1),
-    )
+def fuzz(full: int) -> settings:
+    return settings(derandomize=not LONG, max_examples=full * LONGER if LONG else examples(full))
 
 
 Change = Callable[[list[str], int, str], list[str]]

@@ -18,9 +18,9 @@ from retrial.protocols import Sandbox
 from retrial.score import Scored, Scorer
 from retrial.submissions import Submission
 from retrial.types import Outcome, Task
-from tests.conftest import ready
 from tests.fuzz.mutation import LONG, changed_lines, fuzz
 from tests.fuzz.test_patches import CHANGES
+from tests.parts import ready
 
 pytestmark = pytest.mark.real
 

@@ -1,0 +1,64 @@
+"""Provide what a tier of tests needs and can be fetched or built, and print the seconds of each step.
+
+    python -m tests.prepare test|all
+
+What cannot be provided is reported here and skipped by the tests, with the same reason.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from retrial import paths, registry
+from retrial.agents import _aider_env
+from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageError
+from retrial.models import _weights
+from retrial.protocols import Language
+from tests import image_task
+from tests.parts import PYTHON, a_sandbox, unavailable
+
+Step = tuple[str, Callable[[], object]]
+
+
+def main(tier: str) -> None:
+    for name, work in steps(tier):
+        started = time.monotonic()
+        try:
+            work()
+            outcome = "ready"
+        except (ModelError, EnvironmentMissing, SandboxError, UsageError) as error:
+            outcome = f"not here: {error}"
+        print(f"== {name}: {outcome} ({time.monotonic() - started:.0f} s)", flush=True)
+
+
+def steps(tier: str) -> Iterator[Step]:
+    yield "weights of the embedded model", lambda: _weights.weights(paths.cache())
+    yield "aider in an environment of its own", lambda: _aider_env.own(paths.cache(), _quiet)
+    for language in languages():
+        if not unavailable("bwrap", language.environment):
+            yield f"packages for {language.name} under bwrap", _prepare("bwrap", language)
+    if unavailable("docker", PYTHON):
+        return
+    # `make test` builds no image but Python's and the small one of our own SWE-bench task.
+    for language in languages():
+        if tier == "all" or language.name == "python":
+            yield f"image for {language.name}", _prepare("docker", language)
+    yield "image of our SWE-bench task", image_task.image
+
+
+def languages() -> list[Language]:
+    return [registry.module("languages", name).make() for name in registry.names("languages")]
+
+
+def _prepare(sandbox: str, language: Language) -> Callable[[], object]:
+    return lambda: a_sandbox(sandbox).prepare(language.environment, _quiet)
+
+
+def _quiet(line: str) -> None:
+    """Progress of a single step is not shown."""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
