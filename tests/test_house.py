@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.conftest import PROJECT
@@ -22,10 +23,13 @@ MAY_SEE_ANSWERS = {
 }
 
 
-def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for path in PRODUCT:
-        name = path.relative_to(PROJECT).as_posix()
-        yield from ((name, node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+@functools.cache
+def nodes() -> Sequence[tuple[str, ast.AST]]:
+    return [
+        (path.relative_to(PROJECT).as_posix(), node)
+        for path in PRODUCT
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
 
 
 def test_only_scoring_and_the_gold_agent_ask_for_answers() -> None:

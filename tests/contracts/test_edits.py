@@ -17,6 +17,7 @@ from retrial.errors import PatchError
 from retrial.names import check_name
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 from tests.conftest import PROJECT
+from tests.tiers import examples
 
 FORMATS = registry.names("edits")
 TEXT_FORMATS = [name for name in FORMATS if not registry.module("edits", name).make().tools]
@@ -28,6 +29,8 @@ FILES = {
     "empty.py": "",
     "open.txt": "no newline",
 }
+LONGEST = examples(1_000_000)
+"""Characters of a reply."""
 EXAMPLE = {"path/of/file.py": "def area(width):\n    return width\n"}
 AREA = "def area(width, height):\n    return width * height\n"
 
@@ -280,8 +283,8 @@ JSON_JUNK = {"brackets": "[", "open strings": '{"files": ["', "backslashes": '"\
         for kind, text in junk.items()
     ],
 )
-def test_a_megabyte_of_junk_comes_to_an_end(name: str, junk: str) -> None:
+def test_a_very_long_reply_of_junk_comes_to_an_end(name: str, junk: str) -> None:
     form = make(name)
-    text = (junk * (1_000_000 // len(junk) + 1))[:1_000_000]
+    text = (junk * (LONGEST // len(junk) + 1))[:LONGEST]
     calls = (ToolCall(name=function(form), arguments=text, id="1"),) if form.tools else ()
     holds(read(form, Reply(text=text, calls=calls), FILES, allowed))
