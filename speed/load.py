@@ -39,12 +39,8 @@ from speed.ladder import Remembering, cpu
 from tests.exercises import RIGHT, write_exercise
 
 QUESTIONS = 2
-SAMPLE = 40
-"""Tasks for what is measured alone."""
 THOUGHT = "I have to think about it."
 USAGE = {"prompt_tokens": 300, "completion_tokens": 20}
-IDLE = 3.0
-"""Seconds in which nothing is done."""
 EVERY = 0.5
 """Seconds between two looks at the process."""
 
@@ -55,6 +51,10 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=3.0, help="that the model takes for one answer")
     parser.add_argument("--test-jobs", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=40, help="tasks on which client, server and sandbox are measured")
+    parser.add_argument(
+        "--idle", type=float, default=3.0, help="seconds in which the CPU of the idle machine is measured"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--harness", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> None:
         bench = Path(name, "bench")
         for number in range(options.tasks):
             write_exercise(bench, f"task-{number:05d}")
-        alone = measure_alone(bench)
+        alone = measure_alone(bench, min(options.sample, options.tasks), options.idle)
         cores = len(os.sched_getaffinity(0))
         model = -(-options.tasks * QUESTIONS // options.in_flight) * options.seconds
         busy = options.tasks * sum(alone.values()) / cores
@@ -90,31 +90,33 @@ def measure(options: argparse.Namespace) -> None:
         print(f"{others:.0f} s of CPU more; without them {quiet_wall:.1f} s: {quiet_wall / max(model, busy):.2f} ×")
 
 
-def measure_alone(bench: Path) -> dict[str, float]:
-    """CPU seconds for one task: of its sandbox runs, of the client, of the server."""
+def measure_alone(bench: Path, sample: int, idle: float) -> dict[str, float]:
+    """Return the CPU seconds for one task: of its sandbox runs, of the client, of the server."""
     sandbox = Remembering(registry.module("sandboxes", "bwrap").make(Context(options=None)))
     with model(0.0) as (url, server):
-        flags = ["-b", str(bench), "-n", str(SAMPLE), "-m", "instant:whole", "--api-base", url]
+        flags = ["-b", str(bench), "-n", str(sample), "-m", "instant:whole", "--api-base", url]
         flags += ["--jobs", "1", "--test-jobs", "1"]
         run_here(flags, "warm", sandbox)
         before, served = cpu(), cpu_of(server)
         run_here(flags, "measured", sandbox)
         client, serving = cpu() - before, cpu_of(server) - served
-    return {"sandbox": tested_alone(sandbox) / SAMPLE, "client": client / SAMPLE, "server": serving / SAMPLE}
+    tests = measure_sandbox(sandbox, sandbox.jobs[:sample], idle)
+    return {"sandbox": tests / sample, "client": client / sample, "server": serving / sample}
 
 
-def tested_alone(sandbox: Remembering) -> float:
-    """CPU of the whole machine for all sandbox runs, without what it uses when nothing is done."""
-    idle = -all_cpu()
-    time.sleep(IDLE)
-    idle = (idle + all_cpu()) / IDLE
+def measure_sandbox(sandbox: Remembering, jobs: Sequence[Job], idle: float) -> float:
+    """Return the CPU seconds of the whole machine for these jobs, less what the idle machine uses."""
+    before = all_cpu()
+    time.sleep(idle)
+    idle_cores = (all_cpu() - before) / idle
     before, started = all_cpu(), time.perf_counter()
-    accounted = sum(cpu_of_job(sandbox, job) for job in sandbox.jobs[:SAMPLE])
-    found = all_cpu() - before - idle * (time.perf_counter() - started)
+    accounted = sum(cpu_of_job(sandbox, job) for job in jobs)
+    spent = all_cpu() - before - idle_cores * (time.perf_counter() - started)
     print(
-        f"of a sandbox run's CPU, on its processes' account: {1000 * accounted / SAMPLE:.0f} ms; idle {idle:.3f} cores"
+        f"of a sandbox run's CPU, on its processes' account: {1000 * accounted / len(jobs):.0f} ms; "
+        f"idle {idle_cores:.3f} cores"
     )
-    return found
+    return spent
 
 
 def cpu_of_job(sandbox: Remembering, job: Job) -> float:

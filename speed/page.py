@@ -17,14 +17,15 @@ from retrial.store import Run
 from speed import scale
 from tests import browsers, synthetic_run
 
-NAVIGATION = "(() => performance.getEntriesByType('navigation')[0].loadEventEnd)()"
+NAVIGATION = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 LAID_OUT = "document.querySelector('#instances .scroll').style.contentVisibility === 'visible'"
-PAINT = "(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)()"
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--tasks", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3, help="how often the page is opened in the browser")
     parser.add_argument("--sandboxed", type=int, default=50, help="of those for report.py, how many reach a sandbox")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -36,7 +37,7 @@ def main() -> None:
         for title in ("first time", "again"):
             tell(title, run, content)
         if not browsers.unavailable():
-            open_it(run.folder / "report.html")
+            open_it(run.folder / "report.html", options)
         known(folder, options)
 
 
@@ -48,17 +49,18 @@ def tell(title: str, run: Run, content: dict[str, object]) -> None:
     print(f"report.html, {title}: {cpu:.1f} s (wall {wall:.1f}), {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
-def open_it(path: Path) -> None:
+def open_it(path: Path, options: argparse.Namespace) -> None:
     with browsers.browser() as chromium:
-        for _ in range(3):
+        for _ in range(options.rounds):
             found = browsers.opened(chromium, path)
+            # A small page has been loaded before it is painted for the first time.
+            found.page.wait_for_function(f"{PAINT} > 0 && {NAVIGATION} > 0")
             painted, loaded = found.values(PAINT) / 1000, found.values(NAVIGATION) / 1000
-            found.page.wait_for_function(
-                "document.querySelector('#instances .scroll').style.contentVisibility === 'visible'"
-            )
-            found.page.locator("button.open").nth(1000).scroll_into_view_if_needed()
+            found.page.wait_for_function(LAID_OUT)
+            middle = found.page.locator("button.open").nth(options.tasks // 2)
+            middle.scroll_into_view_if_needed()
             started = time.perf_counter()
-            found.page.locator("button.open").nth(1000).click()
+            middle.click()
             found.page.locator(".detail").wait_for()
             clicked = time.perf_counter() - started
             print(
@@ -70,7 +72,7 @@ def open_it(path: Path) -> None:
 
 
 def known(folder: Path, options: argparse.Namespace) -> None:
-    """report.py on a run whose verdicts are all in the cache, pages and all."""
+    """Measure report.py, with its page, on a run whose verdicts are all in the cache."""
     bench = folder / "bench"
     scale.write_benchmark(bench, options.tasks)
     everything = scale.remember(bench, folder / "all.jsonl")

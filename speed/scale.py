@@ -31,6 +31,7 @@ from retrial.references import reference
 from tests.exercises import RIGHT, STUB, TESTS
 
 STEP = 1000
+"""Finished tasks between two readings of a program's memory."""
 FINISHED = re.compile(r"(?:harness|report) (\d+)/\d+: ")
 TASK = re.compile(rb"# task-(\d+)")
 REPLIES = ("I do not know how.", f"solution.py\n```python\n{STUB}```\n", "solution.py\n<<<<<<< SEARCH\n")
@@ -40,6 +41,7 @@ REPLIES = ("I do not know how.", f"solution.py\n```python\n{STUB}```\n", "soluti
 class Went:
     """One program, from its start to its end."""
 
+    step: int
     wall: float = 0.0
     cpu: float = 0.0
     """Of the program and all that it started."""
@@ -57,8 +59,8 @@ class Went:
 
     @property
     def slope(self) -> float | None:
-        """KB for each task more, once it has got going."""
-        points = [(tasks, kilobytes) for tasks, kilobytes in self.resident.items() if tasks > STEP]
+        """KB for each task more, after the first step."""
+        points = [(tasks, kilobytes) for tasks, kilobytes in self.resident.items() if tasks > self.step]
         return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
 
 
@@ -67,6 +69,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--sandboxed", type=int, default=200, help="of them, those that reach a sandbox")
     parser.add_argument("--jobs", type=int, default=16)
+    parser.add_argument("--step", type=int, default=STEP, help="finished tasks between two readings of memory")
     parser.add_argument("--folder", type=Path, help="kept; by default one that is removed")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -86,12 +89,13 @@ def measure(options: argparse.Namespace, bench: Path, everything: Path) -> None:
     with model(options.sandboxed) as url:
         harness = ["harness.py", "-b", str(bench), "-m", "quick:whole", "--api-base", url, "--run", "scale"]
         harness += ["--turns", "1", "--reflections", "0", "--jobs", str(options.jobs), "--sandbox", "bwrap"]
-        tell("harness.py", went(harness))
-        tell("harness.py, all done before", went(harness))
+        tell("harness.py", went(harness, options.step))
+        tell("harness.py, all done before", went(harness, options.step))
     report = ["report.py", "scale", "--sandbox", "bwrap"]
-    tell("report.py", went(report))
-    tell("report.py, all verdicts known", went(report))
-    tell("report.py FILE, all verdicts known", went(["report.py", str(everything), *report[2:], "-b", str(bench)]))
+    tell("report.py", went(report, options.step))
+    tell("report.py, all verdicts known", went(report, options.step))
+    file = ["report.py", str(everything), *report[2:], "-b", str(bench)]
+    tell("report.py FILE, all verdicts known", went(file, options.step))
 
 
 def tell(title: str, found: Went) -> None:
@@ -105,8 +109,8 @@ def tell(title: str, found: Went) -> None:
         print("  MB by tasks: " + ", ".join(f"{n:,}: {kb / 1024:.0f}" for n, kb in found.resident.items()), flush=True)
 
 
-def went(arguments: Sequence[str]) -> Went:
-    found, started = Went(), time.perf_counter()
+def went(arguments: Sequence[str], step: int = STEP) -> Went:
+    found, started = Went(step=step), time.perf_counter()
     command = [sys.executable, *arguments]
     with subprocess.Popen(
         command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -117,8 +121,8 @@ def went(arguments: Sequence[str]) -> Went:
             if number := FINISHED.match(said):
                 found.last = time.perf_counter() - started
                 found.first = found.first or found.last
-                if int(number[1]) % STEP == 0:
-                    found.resident[int(number[1])] = resident(process.pid)
+                if int(number[1]) % step == 0 and (kilobytes := resident(process.pid)):
+                    found.resident[int(number[1])] = kilobytes
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, said
@@ -127,8 +131,9 @@ def went(arguments: Sequence[str]) -> Went:
 
 
 def resident(pid: int) -> int:
+    """Return the process's memory in KB; 0 when it has ended and was not waited for yet."""
     text = Path(f"/proc/{pid}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0])
+    return int((text.partition("VmRSS:")[2].split() or ["0"])[0])
 
 
 def write_benchmark(bench: Path, tasks: int) -> None:

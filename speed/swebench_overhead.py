@@ -1,8 +1,9 @@
-"""What scoring adds to the eval scripts themselves: Retrial against the official runner, same images, same workers.
+"""Measure what scoring adds to the eval scripts: Retrial and the official runner, same images, same workers.
 
-The official runner, swebench 5.0.2 with all that it needs, lives in an environment of its own (`--official-python`).
-Without `--rows` a no-op eval script is scored, in an image that the tests make; with it, real instances whose images
-are here. Each whole command is timed, its start included; the scripts say by the clock how long they took themselves.
+The official runner is swebench 5.0.2 with its dependencies, in an environment of its own (`--official-python`); without
+that option only Retrial is measured. Without `--rows` the script scores a no-op eval script, in an image that the tests
+build; with it, real instances whose images the engine holds. Each whole command is timed, including its start-up; the
+eval scripts print the time at their start and end.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NO_OP = f"#!/bin/bash\n: '{START}'\necho 'PASSED t.py::one'\n: '{END}'\n"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--official-python", required=True, type=Path, help="of an environment with swebench 5.0.2")
+    parser.add_argument("--official-python", type=Path, help="interpreter of an environment with swebench 5.0.2")
     parser.add_argument("--rows", type=Path, help="a .jsonl file of real rows; their reference patches are scored")
     parser.add_argument("--task", action="append", default=[], help="only this instance of --rows, repeat for more")
     parser.add_argument("--instances", type=int, default=4, help="how many no-op instances")
@@ -43,8 +44,9 @@ def main() -> None:
         _write(folder / "rows.jsonl", rows)
         _write(folder / "preds.jsonl", [_prediction(row) for row in rows])
         ours = _added(_ours, folder, rows, options)
-        theirs = _added(_official, folder, rows, options)
-    print(f"ratio: {ours / theirs:.3f} ({len(rows)} instances, {options.workers} at once)")
+        if options.official_python:
+            theirs = _added(_official, folder, rows, options)
+            print(f"ratio: {ours / theirs:.3f} ({len(rows)} instances, {options.workers} at once)")
 
 
 def _no_op(count: int) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TIER = os.environ.get("RETRIAL_TIER") or "all"
 AFTER = os.environ.get("RETRIAL_AFTER") or ""
 COMMANDS: Mapping[str, str] = {"check": "make check", "test": "make test", "all": "make test-all"}
+RAY = re.compile(r"test_ray\.py|\[ray\]")
 SANDBOX = re.compile(r"[\[-](bwrap|docker)\]$")
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """Command → how many tests that this run left out it runs."""
@@ -99,6 +100,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 def scope(nodeid: str) -> str:
     """Return what is run by one worker, one test after the other."""
+    if RAY.search(nodeid):
+        return "one cluster"
     sandbox = SANDBOX.search(nodeid)
     return nodeid.partition("::")[0] + (f" {sandbox[1]}" if sandbox else "")
 
