@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tests.tiers import (
     pytest_terminal_summary,
     pytest_testnodedown,
     pytest_xdist_make_scheduler,
+    refuse_unknown,
 )
 
 __all__ = [
@@ -84,13 +86,10 @@ def run_cache() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    refuse_unknown()
     if not hasattr(config, "workerinput"):
         os.environ[RUN_CACHE] = tempfile.mkdtemp(prefix="retrial-tests-")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ.pop(RUN_CACHE), ignore_errors=True)
+        config.add_cleanup(functools.partial(shutil.rmtree, run_cache(), ignore_errors=True))
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

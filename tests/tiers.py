@@ -69,10 +69,14 @@ def other_command(item: pytest.Item) -> str:
 
 
 def _rank(tier: str) -> int:
-    names = list(COMMANDS)
-    if tier not in names:
-        raise pytest.UsageError(f"There is no tier '{tier}': RETRIAL_TIER and RETRIAL_AFTER take {', '.join(names)}.")
-    return names.index(tier)
+    return list(COMMANDS).index(tier)
+
+
+def refuse_unknown() -> None:
+    """Raise UsageError for a tier that does not exist."""
+    for variable, tier in (("RETRIAL_TIER", TIER), ("RETRIAL_AFTER", AFTER or TIER)):
+        if tier not in COMMANDS:
+            raise pytest.UsageError(f"{variable}={tier} is no tier: use {', '.join(COMMANDS)}.")
 
 
 @pytest.hookimpl(tryfirst=True)
