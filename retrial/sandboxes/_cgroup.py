@@ -84,7 +84,9 @@ def _works(candidate: Method) -> bool:
     try:
         slot = candidate.open(Limits())
         try:
-            with subprocess.Popen([*slot.prefix, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trial:
+            pipe, command = subprocess.PIPE, [*slot.prefix, "cat"]
+            # systemd-run complains there where it cannot be used.
+            with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as trial:
                 slot.adopt(trial.pid)
                 trial.communicate(timeout=TRIAL_SECONDS)
         finally:
