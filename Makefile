@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 DEMO_TASKS ?= 6
 # Further arguments for pytest, and how many workers run the tests.
 PYTEST ?=
-WORKERS ?= auto
+WORKERS ?= logical
 # A tier that has passed on this tree: `make test-all AFTER=check` does not repeat its tests.
 AFTER ?=
-RUN_TESTS = RETRIAL_AFTER=$(AFTER) $(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST)
+RUN_TESTS = RETRIAL_AFTER=$(AFTER) $(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 8 $(PYTEST)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all sandbox

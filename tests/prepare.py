@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from retrial import paths, registry
 from retrial.agents import _aider_env
@@ -23,7 +24,14 @@ Step = tuple[str, Callable[[], object]]
 
 
 def main(tier: str) -> None:
-    for name, work in steps(tier):
+    # The engine builds one image at a time; meanwhile the host can be made ready.
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(run, (host_steps(), image_steps(tier))):
+            pass
+
+
+def run(steps: Iterable[Step]) -> None:
+    for name, work in steps:
         started = time.monotonic()
         try:
             work()
@@ -33,12 +41,15 @@ def main(tier: str) -> None:
         print(f"== {name}: {outcome} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def steps(tier: str) -> Iterator[Step]:
+def host_steps() -> Iterator[Step]:
     yield "weights of the embedded model", lambda: _weights.weights(paths.cache())
     yield "aider in an environment of its own", lambda: _aider_env.own(paths.cache(), _quiet)
     for language in languages():
         if not unavailable("bwrap", language.environment):
             yield f"packages for {language.name} under bwrap", _prepare("bwrap", language)
+
+
+def image_steps(tier: str) -> Iterator[Step]:
     if unavailable("docker", PYTHON):
         return
     # `make test` builds no image but Python's and the small one of our own SWE-bench task.
