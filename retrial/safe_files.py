@@ -171,10 +171,10 @@ def remove_all(holder: Path) -> None:
             with suppress(OSError):
                 permit(Path(entry.path), 0o700)
     # Something of the agent's may still be at work in there; that is no reason to lose its patch.
-    try:
+    with suppress(RecursionError):
         shutil.rmtree(holder, ignore_errors=True)
-    except RecursionError:
-        # Folders in folders, a thousand deep.
+    if holder.exists():
+        # Python takes a stack frame and a file descriptor for each folder in a folder; rm does not.
         subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
 
 

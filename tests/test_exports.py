@@ -8,6 +8,7 @@ import datetime
 import importlib.util
 import io
 import json
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -401,9 +402,11 @@ def test_two_files_of_one_name_and_things_that_are_no_files_are_refused(home: Pa
         outputs.refuse(ReportOptions(junit=str(tmp_path / "x"), csv=str(tmp_path / ".." / tmp_path.name / "x")))
     with pytest.raises(UsageError, match="no file that can be replaced"):
         outputs.refuse(ReportOptions(csv=str(tmp_path)))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     with pytest.raises(UsageError, match="no file that can be replaced"):
-        outputs.refuse(ReportOptions(csv="/dev/null"))
-    assert Path("/dev/null").is_char_device()
+        outputs.refuse(ReportOptions(csv=str(pipe)))
+    assert pipe.is_fifo()
 
 
 def test_keys_are_in_no_file(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git
+from retrial import git, safe_files
 from retrial.errors import PatchError, TreeError
 from retrial.patches import parse, patched, select
 from retrial.protocols import Workspace
@@ -519,4 +520,16 @@ def test_folders_in_folders_too_deep_to_be_named_are_no_edit_and_can_be_removed(
         work.hand_over(os.getuid())
         assert {change.name for change in parse(work.diff())} == {"new.py"}
         assert len(work.omitted) > 10
+    assert os.listdir(tmp_path) == []
+
+
+def test_deep_folders_are_removed_with_few_file_descriptors(tmp_path: Path) -> None:
+    nest = "import os; [(os.mkdir('d'), os.chdir('d')) for _ in range(300)]"
+    subprocess.run([sys.executable, "-c", nest], cwd=tmp_path, check=True)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
+    try:
+        safe_files.remove_all(tmp_path / "d")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert os.listdir(tmp_path) == []
