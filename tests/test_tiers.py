@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -25,8 +26,8 @@ def suite(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_a_tier_leaves_out_the_tests_of_larger_ones_and_names_the_command_that_runs_them() -> None:
     done = suite("tests/e2e/test_local_model.py", "tests/e2e/test_trust.py", RETRIAL_TIER="check")
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout + done.stderr
-    assert "1 left out of this tier. To run them: make test\n" in done.stdout
-    assert "4 left out of this tier. To run them: make test-all\n" in done.stdout
+    assert "1 not in this run. To run them: make test\n" in done.stdout
+    assert "4 not in this run. To run them: make test-all\n" in done.stdout
 
 
 def test_after_a_smaller_tier_only_its_property_tests_are_repeated_with_more_examples() -> None:
@@ -65,6 +66,17 @@ def test_the_second_tier_has_a_real_path_through_every_part() -> None:
         assert [name for name in registry.names(kind) if f"[{name}]" not in ids] == [], kind
     for prefix in ("py", "jest", "go", "rs", "java", "cpp"):
         assert f"[{prefix}_plain-bwrap]" in ids
+
+
+def test_tests_are_skipped_only_for_a_part_that_is_missing() -> None:
+    skips = {"skip", "skipif", "importorskip", "xfail"}
+    found = [
+        f"{path.relative_to(PROJECT)}:{node.lineno}"
+        for path in (PROJECT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in skips
+    ]
+    assert [place for place in found if not place.startswith("tests/parts.py:")] == []
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def scope(nodeid: str) -> str:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker left out; every worker collects all tests, so all of them report the same."""
-    reported = getattr(node, "workeroutput", {})
-    node.config.stash[LEFT_OUT] = Counter(reported.get("left_out", {}))
+    if hasattr(node, "workeroutput"):
+        node.config.stash[LEFT_OUT] = Counter(node.workeroutput["left_out"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -132,10 +132,10 @@ def _reason(report: Any) -> str:
 
 def _skipped_lines(reasons: Counter[str]) -> Iterator[str]:
     for reason, count in sorted(reasons.items()):
-        part = reason.partition(":")[0]
-        yield f"{count} skipped, {reason.rstrip('.')}. To run them: {PROVIDED_BY[part]}; then {COMMANDS[TIER]}"
+        remedy = PROVIDED_BY.get(reason.partition(":")[0], "see the test")
+        yield f"{count} skipped, {reason.rstrip('.')}. To run them: {remedy}; then {COMMANDS[TIER]}"
 
 
 def _left_out_lines(commands: Counter[str]) -> Iterator[str]:
     for command, count in commands.items():
-        yield f"{count} left out of this tier. To run them: {command}"
+        yield f"{count} not in this run. To run them: {command}"
