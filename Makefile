@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO_TASKS ?= 6
 # Further arguments for pytest, and how many workers run the tests.
 PYTEST ?=
@@ -17,7 +18,7 @@ help:
 	@echo "make demo      set up, run a small real model over the bundled tasks, score its patches"
 	@echo "make check     formatter, linter, types, unit tests (two minutes)"
 	@echo "make test      unit tests, and one real path through every part (six minutes)"
-	@echo "make test-all  the whole test suite (half an hour, and the images that it builds first)"
+	@echo "make test-all  the whole test suite (half an hour, plus building the images the first time)"
 	@echo "make setup     set up $(VENV) alone"
 
 setup: $(VENV)/.ready
@@ -26,13 +27,17 @@ $(VENV)/.ready: requirements.txt requirements-nodeps.txt
 	@echo "== Setting up $(VENV) with $$($(PYTHON) --version) (once, some minutes)"
 	@$(PYTHON) scripts/require_python.py
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-nodeps.txt
+	@started=$$(date +%s) \
+	    && $(PIP) -r requirements.txt \
+	    && $(PIP) --no-deps -r requirements-nodeps.txt \
+	    && echo "== packages: ready ($$(($$(date +%s) - started)) s)"
 	@touch $@
 
 $(VENV)/.ready-dev: requirements-dev.txt requirements-ray.txt $(VENV)/.ready
 	@echo "== Adding the development tools to $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@started=$$(date +%s) \
+	    && $(PIP) -r requirements-dev.txt \
+	    && echo "== development tools: ready ($$(($$(date +%s) - started)) s)"
 	@touch $@
 
 sandbox: $(VENV)/.ready
@@ -51,9 +56,11 @@ check: $(VENV)/.ready-dev
 	@RETRIAL_TIER=check $(RUN_TESTS)
 
 test: $(VENV)/.ready-dev sandbox
+	@-scripts/sandbox-up $(BIN)/python bwrap
 	@$(BIN)/python -m tests.prepare test
 	@RETRIAL_TIER=test $(RUN_TESTS)
 
 test-all: $(VENV)/.ready-dev sandbox
+	@-scripts/sandbox-up $(BIN)/python bwrap
 	@$(BIN)/python -m tests.prepare all
 	@RETRIAL_TIER=all $(RUN_TESTS)

@@ -174,8 +174,9 @@ def remove_all(holder: Path) -> None:
     with suppress(RecursionError):
         shutil.rmtree(holder, ignore_errors=True)
     if holder.exists():
-        # Python takes a stack frame and a file descriptor for each folder in a folder; rm does not.
-        subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
+        # rmtree needs a stack frame and a file descriptor for each level; rm does not.
+        with suppress(FileNotFoundError):
+            subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
 
 
 def _unmounted(places: list[bytes], holder: Path) -> bool:

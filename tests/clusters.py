@@ -53,7 +53,7 @@ class TwoNodes:
 @contextmanager
 def two_nodes() -> Iterator[TwoNodes]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Not in the folder that clusters of this machine share: another one may be there, or another user's.
+    # Ray's default folder is shared by all clusters and users of this machine.
     os.environ["RAY_TMPDIR"] = folder = tempfile.mkdtemp(prefix="ray-")
     import ray
     from ray.cluster_utils import Cluster

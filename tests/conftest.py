@@ -71,7 +71,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own_cache(folder: Path) -> Path:
-    """Make a cache that shares with others only what was fetched, and that the sandboxes hold on this machine."""
+    """Make a cache for one test. It shares only downloads and the record of probes that passed."""
     folder.mkdir()
     fetched = [paths.cache() / name for name in ("weights", "stores", "aider")]
     for shared in (*fetched, run_cache() / "probes"):

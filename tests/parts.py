@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
 import pytest
 
@@ -22,7 +23,9 @@ from retrial.protocols import Context, Sandbox
 from retrial.types import Environment
 from tests import image_task
 
+T = TypeVar("T")
 PYTHON = Environment(name="python", image="python", language="python")
+REQUIRED = frozenset(filter(None, map(str.strip, os.environ.get("RETRIAL_REQUIRE", "").split(","))))
 PROVIDED_BY: Mapping[str, str] = {
     "docker": "scripts/engine-up",
     "docker 23": "install Docker 23 or newer",
@@ -33,23 +36,29 @@ PROVIDED_BY: Mapping[str, str] = {
     "ray": "pip install -r requirements-dev.txt",
     "browser": "apt-get install chromium",
     "litellm": "pip install -r requirements-litellm.txt",
+    "no litellm": "pip uninstall litellm",
     "buildx": "apt-get install docker-buildx",
     "docker-registry": "apt-get install docker-registry",
-    "no litellm": "pip uninstall litellm",
     "root": "run as root",
     "mounts": "run as root",
 }
 """Part → how to get it. A part that is not listed cannot be required."""
 
+_failures: dict[object, str] = {}
+"""What could not be provided, with the reason: it is not tried again."""
+
 
 def require(part: str, why_not: str) -> None:
-    """Skip for a part that is missing, or fail where RETRIAL_REQUIRE names it. An empty reason: it is here."""
+    """Skip the test if `why_not` gives a reason; fail it instead if RETRIAL_REQUIRE names the part."""
     assert part in PROVIDED_BY, f"tests/parts.py does not list the part '{part}'"
-    if not why_not:
-        return
-    if part in os.environ.get("RETRIAL_REQUIRE", "").split(","):
-        pytest.fail(f"{part} is required here: {why_not}")
-    pytest.skip(f"{part}: {why_not}")
+    if why_not:
+        missing(part, why_not)
+
+
+def missing(part: str, reason: str) -> NoReturn:
+    if part in REQUIRED:
+        pytest.fail(f"{part} is required here: {reason}")
+    pytest.skip(f"{part}: {reason}")
 
 
 def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
@@ -58,21 +67,14 @@ def ready(name: str, environment: Environment = PYTHON) -> Sandbox:
     if environment.language:
         require("toolchains", sandbox.missing(environment))
     require(name, unavailable(name, environment))
-    try:
-        sandbox.prepare(environment, lambda text: None)
-    except EnvironmentMissing as error:
-        require(name, str(error))
+    _provide(name, (name, environment), lambda: sandbox.prepare(environment, lambda text: None))
     return sandbox
 
 
 def ready_with_repository() -> Sandbox:
     """Return the engine with the image of our own SWE-bench task."""
     require("docker", unavailable("docker", PYTHON))
-    try:
-        return ready("docker", image_task.environment())
-    except EnvironmentMissing as error:
-        require("docker", str(error))
-        raise
+    return ready("docker", _provide("docker", image_task, image_task.environment))
 
 
 def a_sandbox(name: str) -> Sandbox:
@@ -87,17 +89,19 @@ def unavailable(name: str, environment: Environment) -> str:
 
 def weights() -> Path:
     """Return the file of the embedded model."""
-    try:
-        return _weights.weights(paths.cache())
-    except ModelError as error:
-        require("model", str(error))
-        raise
+    return _provide("model", _weights, lambda: _weights.weights(paths.cache()))
 
 
 def aider() -> Installation:
     """Return an aider that can be run."""
-    try:
-        return _aider_env.own(paths.cache(), print)
-    except (UsageError, EnvironmentMissing) as error:
-        require("aider", str(error))
-        raise
+    return _provide("aider", _aider_env, lambda: _aider_env.own(paths.cache(), print))
+
+
+def _provide(part: str, key: object, make: Callable[[], T]) -> T:
+    """Return what `make` returns; skip the test where that fails, or has failed before."""
+    if key not in _failures:
+        try:
+            return make()
+        except (EnvironmentMissing, ModelError, UsageError) as error:
+            _failures[key] = str(error)
+    missing(part, _failures[key])

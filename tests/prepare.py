@@ -1,8 +1,8 @@
-"""Provide what a tier of tests needs and can be fetched or built, and print the seconds of each step.
+"""Download and build what a tier of tests needs, and print the seconds of each step.
 
     python -m tests.prepare test|all
 
-What cannot be provided is reported here and skipped by the tests, with the same reason.
+What is not available is reported here, and tests that need it are skipped with the same reason.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ def main(tier: str) -> None:
             pass
 
 
+def refuse(reason: str) -> None:
+    """Raise EnvironmentMissing unless the reason is empty."""
+    if reason:
+        raise EnvironmentMissing(reason)
+
+
 def run(steps: Iterable[Step]) -> None:
     for name, work in steps:
         started = time.monotonic()
@@ -37,19 +43,22 @@ def run(steps: Iterable[Step]) -> None:
             work()
             outcome = "ready"
         except (ModelError, EnvironmentMissing, SandboxError, UsageError) as error:
-            outcome = f"not here: {error}"
+            outcome = f"not available: {error}"
         print(f"== {name}: {outcome} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
 def host_steps() -> Iterator[Step]:
     yield "weights of the embedded model", lambda: _weights.weights(paths.cache())
     yield "aider in an environment of its own", lambda: _aider_env.own(paths.cache(), _quiet)
+    yield "bubblewrap", lambda: refuse(unavailable("bwrap", PYTHON))
+    if unavailable("bwrap", PYTHON):
+        return
     for language in languages():
-        if not unavailable("bwrap", language.environment):
-            yield f"packages for {language.name} under bwrap", _prepare("bwrap", language)
+        yield f"packages for {language.name} under bubblewrap", _prepare("bwrap", language)
 
 
 def image_steps(tier: str) -> Iterator[Step]:
+    yield "Docker engine", lambda: refuse(unavailable("docker", PYTHON))
     if unavailable("docker", PYTHON):
         return
     # `make test` builds no image but Python's and the small one of our own SWE-bench task.
@@ -64,7 +73,11 @@ def languages() -> list[Language]:
 
 
 def _prepare(sandbox: str, language: Language) -> Callable[[], object]:
-    return lambda: a_sandbox(sandbox).prepare(language.environment, _quiet)
+    def prepare() -> None:
+        refuse(unavailable(sandbox, language.environment))
+        a_sandbox(sandbox).prepare(language.environment, _quiet)
+
+    return prepare
 
 
 def _quiet(line: str) -> None:

@@ -21,7 +21,7 @@ from retrial.sandboxes.docker import Docker
 from retrial.types import Execution, Job, Limits
 from tests import image_task
 from tests.engines import Wire, engine, running, tree
-from tests.parts import PYTHON, ready_with_repository, require
+from tests.parts import PYTHON, ready_with_repository
 
 pytestmark = pytest.mark.real
 
@@ -30,10 +30,8 @@ LIMITS = Limits(seconds=60, memory_mb=512, processes=64, disk_mb=64)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Docker:
-    part = docker.make(Context(options=None))
-    require("docker", part.unavailable(()))
     ready_with_repository()
-    return part
+    return docker.make(Context(options=None))
 
 
 def run(sandbox: Docker, script: str, limits: Limits = LIMITS, **files: bytes) -> Execution:
@@ -112,7 +110,7 @@ def test_a_sandbox_with_a_hole_is_refused(tmp_path: Path) -> None:
         def run(self, job: Job) -> Execution:
             return super().run(replace(job, network=True))
 
-    require("docker", Leaky().unavailable(()))
+    ready_with_repository()
     with pytest.raises(SandboxError, match="does not hold here: there is a route to a network"):
         _probe.probe_walls(Leaky(), image_task.environment(), tmp_path)
 
@@ -216,7 +214,7 @@ def test_a_job_cannot_make_itself_unmeasured(sandbox: Docker, script: str) -> No
 
 
 def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> None:
-    require("docker", Docker().unavailable(()))
+    ready_with_repository()
     broke = pytest.raises(SandboxError, match="connection to the engine broke")
     with engine() as client, _sleeper(client) as container, broke:
         _death.refuse_if_from_outside(client, container, patience=1)

@@ -9,7 +9,9 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from docker.api import APIClient
@@ -23,7 +25,7 @@ from retrial.sandboxes.docker import Docker
 from retrial.types import Environment, Job
 from tests import image_task
 from tests.engines import Registry, engine, remove, small_image, tree
-from tests.parts import PYTHON, require
+from tests.parts import PYTHON, ready_with_repository, require
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("home")]
 
@@ -161,6 +163,7 @@ def test_a_registrys_own_pause_is_understood(said: str, seconds: float | None) -
 
 
 def test_an_image_that_no_registry_has_is_built_by_its_recipe(shop: Shop, tmp_path: Path) -> None:
+    ready_with_repository()
     made = tree(f"{shop.registry.host}/retrial/made:1", f"FROM {image_task.image()}\nRUN mkdir /tree\n")
     Docker().prepare(made, shop.say)
     assert shop.here() == {"made"}
@@ -333,14 +336,18 @@ def reference_registry(tmp_path: Path) -> Iterator[str]:
     )
     with subprocess.Popen([str(program), "serve", str(settings)], stderr=subprocess.DEVNULL) as process:
         try:
-            while process.poll() is None:
-                address = host.split(":")
-                with socket.socket() as tried:
-                    if not tried.connect_ex((address[0], int(address[1]))):
-                        break
+            while not answers(host):
+                assert process.poll() is None, "the registry has ended: was its port taken meanwhile?"
             yield host
         finally:
             process.terminate()
+
+
+def answers(host: str) -> bool:
+    """Whether a registry listens there."""
+    with suppress(OSError), urlopen(f"http://{host}/v2/") as reply:
+        return bool(reply.headers["Docker-Distribution-Api-Version"])
+    return False
 
 
 # Where there is no engine

@@ -1,4 +1,4 @@
-"""Every script in speed/ runs to its end at a tiny size and prints its measurements. How fast it is, is not tested."""
+"""Every script in speed/ runs to its end at a tiny size and prints its measurements. Timings are not asserted."""
 
 from __future__ import annotations
 

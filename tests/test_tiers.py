@@ -6,11 +6,13 @@ import ast
 import os
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 
 from retrial import registry
 from tests.conftest import PROJECT
+from tests.red_team.test_verdicts import DECIDED, STANDING
 from tests.tiers import scope
 
 NOWHERE = "unix:///nonexistent/docker.sock"
@@ -26,8 +28,8 @@ def suite(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_a_tier_leaves_out_the_tests_of_larger_ones_and_names_the_command_that_runs_them() -> None:
     done = suite("tests/e2e/test_local_model.py", "tests/e2e/test_trust.py", RETRIAL_TIER="check")
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout + done.stderr
-    assert "1 not in this run. To run them: make test\n" in done.stdout
-    assert "4 not in this run. To run them: make test-all\n" in done.stdout
+    assert "3 tests are not in this run. To run them: make test\n" in done.stdout
+    assert "2 tests are not in this run. To run them: make test-all\n" in done.stdout
 
 
 def test_after_a_smaller_tier_only_its_property_tests_are_repeated_with_more_examples() -> None:
@@ -56,16 +58,33 @@ def test_a_part_that_is_required_and_missing_fails_its_tests() -> None:
 def test_a_tier_that_does_not_exist_is_refused_in_one_sentence() -> None:
     done = suite("tests/test_selection.py", RETRIAL_TIER="quick")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "RETRIAL_TIER=quick is no tier: use check, test, all." in done.stderr
+    assert "RETRIAL_TIER=quick is not a tier; use check, test, all." in done.stderr
+
+
+def test_a_required_part_that_does_not_exist_is_refused_in_one_sentence() -> None:
+    done = suite("tests/test_selection.py", RETRIAL_REQUIRE="docker, dokcer")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "RETRIAL_REQUIRE names unknown parts: dokcer; use docker, " in done.stderr
+
+
+def test_a_worker_that_ends_before_it_has_collected_breaks_nothing() -> None:
+    done = suite("-n", "1", "tests/test_nothing.py")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout + done.stderr
 
 
 def test_the_second_tier_has_a_real_path_through_every_part() -> None:
-    files = ("tests/contracts", "tests/red_team", "tests/e2e/test_formats.py")
-    ids = suite(*files, "--collect-only", "-m", "smoke", RETRIAL_TIER="test").stdout
-    for kind in ("sandboxes", "agents", "models", "edits"):
+    files = ("tests/contracts", "tests/red_team/test_verdicts.py", "tests/e2e")
+    ids = suite(*files, "--collect-only", RETRIAL_TIER="test").stdout
+    for kind in ("sandboxes", "agents", "models", "edits", "executors"):
         assert [name for name in registry.names(kind) if f"[{name}]" not in ids] == [], kind
-    for prefix in ("py", "jest", "go", "rs", "java", "cpp"):
-        assert f"[{prefix}_plain-bwrap]" in ids
+    for case in STANDING.values():
+        if case.outcome[0] in DECIDED:
+            assert f"[{case.name}-bwrap]" in ids
+    assert {(case.language, case.outcome[0]) for case in STANDING.values()} >= set(
+        product(registry.names("languages"), DECIDED)
+    )
+    for file in ("kills", "shards", "trust", "compare", "swebench", "page", "local_model"):
+        assert f"tests/e2e/test_{file}.py::" in ids, file
 
 
 def test_tests_are_skipped_only_for_a_part_that_is_missing() -> None:
@@ -84,6 +103,7 @@ def test_tests_are_skipped_only_for_a_part_that_is_missing() -> None:
     [
         ("tests/a.py::test_a", "tests/a.py::test_b[x]", True),
         ("tests/a.py::test_a", "tests/b.py::test_a", False),
+        ("tests/e2e/test_host.py::test_a[docker]", "tests/e2e/test_host.py::test_a[bwrap]", True),
         ("tests/a.py::test_a[docker]", "tests/a.py::test_a[bwrap]", False),
         ("tests/a.py::test_a[go-docker-hidden]", "tests/a.py::test_b[docker]", True),
         ("tests/e2e/test_ray.py::test_a", "tests/contracts/test_executors.py::test_b[ray]", True),

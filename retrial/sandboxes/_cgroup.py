@@ -85,7 +85,7 @@ def _works(candidate: Method) -> bool:
         slot = candidate.open(Limits())
         try:
             pipe, command = subprocess.PIPE, [*slot.prefix, "cat"]
-            # systemd-run complains there where it cannot be used.
+            # systemd-run complains on stderr where it cannot be used.
             with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as trial:
                 slot.adopt(trial.pid)
                 trial.communicate(timeout=TRIAL_SECONDS)

@@ -13,17 +13,17 @@ from retrial import cache, registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions, ModelChoice
-from retrial.errors import EnvironmentMissing, OutOfTime
+from retrial.errors import OutOfTime
 from retrial.plan import NoModel
 from retrial.prices import Price
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
+from tests import parts
 from tests.conftest import PROJECT
 from tests.desks import a_desk
 from tests.exercises import RIGHT, reply, write_exercise
-from tests.parts import require
 from tests.servers import ChatServer
 from tests.servers import reply as answer
 
@@ -64,11 +64,9 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
 
 
 def made(module: ModuleType, context: Context) -> Agent:
-    try:
-        agent: Agent = module.make(context)
-    except EnvironmentMissing as error:
-        require(module.__name__.rpartition(".")[2], str(error))
-        raise
+    if module.__name__.endswith(".aider"):
+        parts.aider()
+    agent: Agent = module.make(context)
     return agent
 
 

@@ -17,7 +17,7 @@ from retrial.errors import PatchError
 from retrial.names import check_name
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 from tests.conftest import PROJECT
-from tests.tiers import examples
+from tests.tiers import TIER
 
 FORMATS = registry.names("edits")
 TEXT_FORMATS = [name for name in FORMATS if not registry.module("edits", name).make().tools]
@@ -29,7 +29,7 @@ FILES = {
     "empty.py": "",
     "open.txt": "no newline",
 }
-LONGEST = examples(1_000_000)
+LONGEST = 1_000_000 if TIER == "all" else 200_000
 """Characters of a reply."""
 EXAMPLE = {"path/of/file.py": "def area(width):\n    return width\n"}
 AREA = "def area(width, height):\n    return width * height\n"
@@ -274,6 +274,7 @@ JUNK = {
 JSON_JUNK = {"brackets": "[", "open strings": '{"files": ["', "backslashes": '"\\', "digits": "9"}
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize(
     ("name", "junk"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,10 @@ import pytest
 
 from retrial import paths, registry
 from retrial.attempts import Message, Reply, Request
-from retrial.errors import ModelError, RetrialError, UsageError
+from retrial.errors import RetrialError
 from retrial.models import ModelSettings
 from retrial.protocols import Context, Model
-from tests.parts import require
+from tests.parts import require, weights
 from tests.servers import ChatServer, reply
 
 pytestmark = pytest.mark.real
@@ -35,11 +36,11 @@ def model(request: pytest.FixtureRequest, server: ChatServer, tmp_path_factory: 
     recorded.write_text(json.dumps({"text": "Hello.", "repeat": True}), encoding="utf-8")
     name = {"local": "", "replay": str(recorded)}.get(request.param, "openai/test-model")
     options = ModelSettings(api_base=server.url, price=(1.0, 2.0), cache=paths.cache())
-    try:
-        made: Model = registry.module("models", request.param).make(Context(options=options, name=name))
-        made.complete(QUESTION)
-    except (ModelError, UsageError) as error:
-        require("litellm" if request.param == "litellm" else "model", str(error))
+    if request.param == "local":
+        weights()
+    if request.param == "litellm":
+        require("litellm", "" if importlib.util.find_spec("litellm") else "the package is missing")
+    made: Model = registry.module("models", request.param).make(Context(options=options, name=name))
     return made
 
 

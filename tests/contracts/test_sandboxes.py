@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial import registry
+from retrial import owners, registry
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _probe
@@ -345,13 +345,15 @@ def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
 def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
-    own = f"{os.getpid()}-"
+    own = f"{owners.me().name}-"
     assert [path for path in Path("/sys/fs/cgroup").glob("**/retrial/*") if path.name.startswith(own)] == []
     if sandbox.name == "docker":
         from docker import from_env
 
+        from retrial.sandboxes import docker
+
         engine = from_env()
-        assert engine.containers.list(all=True, filters={"label": f"retrial={os.getpid()}"}) == []
+        assert engine.containers.list(all=True, filters={"label": f"{docker.PID}={os.getpid()}"}) == []
         engine.close()
 
 

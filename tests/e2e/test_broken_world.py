@@ -23,7 +23,7 @@ from retrial.store import Run as Stored
 from tests import engines, servers
 from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
-from tests.parts import ready, require
+from tests.parts import missing, ready
 from tests.servers import Answer, Asked, ChatServer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
@@ -43,8 +43,8 @@ class Disk:
         )  # fmt: skip
         assert self._holder.stdout and self._holder.stderr
         if self._holder.stdout.readline() != "here\n":
-            self.close()
-            require("mounts", self._holder.stderr.read().strip() or "no")
+            _, error = self._holder.communicate("")
+            missing("mounts", error.strip() or "nothing can be mounted here")
         self.seen = Path(f"/proc/{self._holder.pid}/root{folder}")
         self._enter = ["nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--"]
 

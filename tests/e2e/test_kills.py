@@ -31,7 +31,7 @@ from tests.exercises import RIGHT, write_exercise
 from tests.parts import ready
 from tests.tiers import TIER
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.scaled]
 
 JOBS = 4
 TASKS, KILLS = (40, 20) if TIER == "all" else (10, 3)

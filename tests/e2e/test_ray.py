@@ -41,7 +41,7 @@ from tests.servers import Answer, Asked, ChatServer
 from tests.servers import reply as says
 from tests.tiers import TIER
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.scaled]
 
 TASKS = int(os.environ.get("RETRIAL_RAY_TASKS") or (40 if TIER == "all" else 10))
 LIGHT_TESTS = """\

@@ -51,6 +51,7 @@ def scored(run: Run, home: Path, benchmark: Path, sandbox: Sandbox, changes: dic
     return content, {row["instance_id"].removeprefix("aider_python_"): row for row in content["instances"]}, done.stdout
 
 
+@pytest.mark.smoke
 def test_a_pass_is_proved_and_forgery_is_told_from_failure(
     run: Run, home: Path, tmp_path: Path, sandbox: Sandbox
 ) -> None:

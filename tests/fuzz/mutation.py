@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-
-LONG = os.environ.get("RETRIAL_FUZZ") == "long"
-LONGER = 20
 
 NAMES = (
     "../escape.py", "/etc/passwd", ".git/config", ".GIT/hooks/x", "sub/.git /x", "git~1", "a//b", "./add.py",
@@ -21,7 +17,7 @@ NAMES = (
 
 
 def fuzz(full: int) -> settings:
-    return settings(derandomize=not LONG, max_examples=full * LONGER if LONG else examples(full))
+    return settings(max_examples=examples(full))
 
 
 Change = Callable[[list[str], int, str], list[str]]

@@ -18,9 +18,10 @@ from retrial.protocols import Sandbox
 from retrial.score import Scored, Scorer
 from retrial.submissions import Submission
 from retrial.types import Outcome, Task
-from tests.fuzz.mutation import LONG, changed_lines, fuzz
+from tests.fuzz.mutation import changed_lines
 from tests.fuzz.test_patches import CHANGES
 from tests.parts import ready
+from tests.tiers import LONG
 
 pytestmark = pytest.mark.real
 
@@ -29,7 +30,7 @@ AT_ONCE = 2
 TASKS = 3
 """Each needs a run of its reference first."""
 # A smaller example of what went wrong would cost minutes to find.
-few = settings(fuzz(1), max_examples=60 if LONG else 12, phases=[Phase.generate])
+few = settings(max_examples=60 if LONG else 12, phases=[Phase.generate])
 
 Change: TypeAlias = Callable[[str], str]
 
