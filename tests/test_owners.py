@@ -27,6 +27,9 @@ half = owners.mark(owners.Kind.FILES, where)
 (where / f".results.json.{half}.x").write_text("half")
 mark = owners.mark(owners.Kind.PROCESSES, "")
 child = subprocess.Popen(["sleep", "1000"], env={owners.VARIABLE: mark}, start_new_session=True)
+# On a busy machine a new program may not have its variables yet.
+while not Path(f"/proc/{child.pid}/environ").read_bytes():
+    pass
 with scratch.folder(where=where) as folder:
     (folder / "file").write_text("content")
     print(folder, child.pid, flush=True)
