@@ -72,6 +72,7 @@ def test_four_threads_may_ask_at_once(model: Model) -> None:
 @pytest.mark.parametrize("name", registry.names("models"))
 def test_what_cannot_be_asked_is_an_error_of_ours(name: str, tmp_path: Path) -> None:
     options = ModelSettings(api_base="http://127.0.0.1:1/v1", cache=tmp_path)
-    hasty = Request(messages=QUESTION.messages, timeout=0.2)
+    # Without the pauses between tries.
+    hasty = Request(messages=QUESTION.messages, timeout=0.2, next_try=lambda trouble: True)
     with pytest.raises(RetrialError):
         registry.module("models", name).make(Context(options=options, name="no/such.thing")).complete(hasty)
