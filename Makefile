@@ -52,8 +52,8 @@ demo: setup sandbox
 check: $(VENV)/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@RETRIAL_TIER=check $(RUN_TESTS)
+	@# Types are checked beside the tests: mypy uses one core.
+	@$(BIN)/mypy & types=$$!; RETRIAL_TIER=check $(RUN_TESTS); tests=$$?; wait $$types && exit $$tests
 
 test: $(VENV)/.ready-dev sandbox
 	@-scripts/sandbox-up $(BIN)/python bwrap
