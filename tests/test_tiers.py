@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+import tempfile
 from itertools import product
 
 import pytest
@@ -21,8 +22,11 @@ NOWHERE = "unix:///nonexistent/docker.sock"
 def suite(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run pytest on files of this suite, in one process, as a tier does."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(("RETRIAL_", "PYTEST_"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=PROJECT, env={**others, **environment}, capture_output=True, text=True)
+    # In a folder of its own: pytest tidies up the one that all its runs share.
+    with tempfile.TemporaryDirectory() as folder:
+        settings = ["-q", "-p", "no:cacheprovider", f"--basetemp={folder}/pytest"]
+        command = [sys.executable, "-m", "pytest", *settings, *arguments]
+        return subprocess.run(command, cwd=PROJECT, env={**others, **environment}, capture_output=True, text=True)
 
 
 def test_a_tier_leaves_out_the_tests_of_larger_ones_and_names_the_command_that_runs_them() -> None:
