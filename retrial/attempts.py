@@ -151,6 +151,8 @@ class Effort:
     """What an agent says it spent on its own, beside what it asked through us."""
     edit_format: str = ""
     """Which one it used, where that was for it to say."""
+    error: str = ""
+    """Of an agent that is a program: how it failed (exit code, timeout); empty when it ended with 0."""
     notes: tuple[str, ...] = ()
     chat: tuple[Message, ...] = ()
     """Of an agent that asks on its own: what was said. What is asked through us is in the journal."""

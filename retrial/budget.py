@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrial.attempts import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
-from retrial.prices import Price
+from retrial.prices import Price, no_price
 
 if TYPE_CHECKING:
     from retrial.store import Run
@@ -69,11 +69,11 @@ class Budget:
             self._unsettled += amount
             self._settled.notify_all()
 
-    def shown(self) -> str:
-        """For people."""
+    def shown(self, unpriced: Sequence[str] = ()) -> str:
+        """For people; `unpriced` are the models whose price is not known."""
         with self._settled:
             if self._unknown:
-                return "unknown"
+                return f"cost unknown ({no_price(unpriced)})" if unpriced else "cost unknown"
             unsettled = f" ({self._unsettled:.4f} of it perhaps not billed)" if self._unsettled > CENTS else ""
             return f"{self._spent:.4f} USD{unsettled}"
 

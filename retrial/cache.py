@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from retrial import GRADING
-from retrial.plain import to_line
+from retrial import GRADING, kept
+from retrial.plain import exact_line
 from retrial.protocols import Sandbox
+from retrial.secrets import KNOWN
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
-from retrial.whole_files import write_atomically
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -34,8 +33,8 @@ class Verdicts:
         return self._read(name, verdict)
 
     def put(self, name: str, verdict: Verdict) -> None:
-        if verdict.outcome.measured:
-            write_atomically(self._path(name), to_line(verdict))
+        if verdict.outcome.measured and not verdict.busy:
+            self.put_value(name, verdict)
 
     def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
         """What was kept of a reference run."""
@@ -44,23 +43,30 @@ class Verdicts:
         )
 
     def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
-        write_atomically(self._path(name), to_line({"verdict": verdict, "canaries": canaries}))
+        self.put_value(name, {"verdict": verdict, "canaries": canaries})
 
     def value(self, name: str) -> Any:
         """What else was kept, as JSON has it; None when there is nothing."""
         return self._read(name, lambda value: value)
 
     def put_value(self, name: str, value: object) -> None:
-        write_atomically(self._path(name), to_line(value))
+        """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
+        path, content = self._path(name), exact_line(value)
+        if KNOWN.masked_bytes(content) == content:
+            kept.write(path, value, sure=True)
+        else:
+            path.unlink(missing_ok=True)
+            _LOG.warning("A result is not cached: there is a key in it.", extra={"file": str(path)})
 
     def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
         path = self._path(name)
-        try:
-            return made(json.loads(path.read_bytes()))
-        except OSError:
+        value = kept.read(path)
+        if value is None:
             return None
+        try:
+            return made(value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # Torn or of another version: it is run again, and written over.
+            # Of another version: it is run again, and written over.
             _LOG.warning("What was kept cannot be used: %s", error, extra={"file": str(path)})
             return None
 
@@ -93,10 +99,15 @@ def verdict(value: Mapping[str, Any]) -> Verdict:
         telling=value["telling"],
         applied=value["applied"],
         official=value["official"],
+        busy=value.get("busy", False),
         rule=value["rule"],
         canary=value["canary"],
         proved=tuple(value["proved"]),
         erred=tuple(value["erred"]),
         proved_ids=tuple(value["proved_ids"]),
         changed=tuple(value["changed"]),
+        # Journals of earlier versions do not have these.
+        cpu_seconds=value.get("cpu_seconds"),
+        chosen=tuple(value.get("chosen", ())),
+        fallbacks=tuple(value.get("fallbacks", ())),
     )

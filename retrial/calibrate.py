@@ -50,8 +50,7 @@ class Calibrator:
     """Asks the reference as it asks any other patch."""
 
     def answer(self, task: Task) -> Answer:
-        answer = self.scorer.benchmark.answer(task.instance_id)
-        return replace(answer, check=replace(answer.check, timeout=self.scorer.timeout or answer.check.timeout))
+        return self.scorer.answer(task)
 
     def known(self, task: Task) -> Calibration | None:
         return calibration.calibrated(task, self.answer(task), self.scorer.sandbox, self.scorer.verdicts)
@@ -187,6 +186,7 @@ def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Score
         sandbox=bed.sandbox,
         verdicts=bed.executor.share(cache.Verdicts(options.cache)),
         timeout=options.test_timeout_seconds,
+        fresh=options.fresh,
     )
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from retrial.types import Canary, Check, Naming
+from retrial.types import Canary, Check, Execution, Naming
 
 NAME = "RETRIAL_CANARY"
 """Stands for its name in a canary's text."""
@@ -17,6 +17,10 @@ WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last
 LENGTH = (2, 5)
 """Words in a name, at the least and at the most."""
 PATIENCE = 100
+TRIFLE = 0.2
+"""Of the time limit."""
+LINE = 2000
+"""Characters of a line that are looked at."""
 DRAWN = 3
 """Planted in one run, of all that are proved: code that is right where they look, and forges elsewhere, cannot know
 where that is."""
@@ -48,6 +52,23 @@ def plant(check: Check, chosen: Iterable[Canary]) -> Check:
         inserted[canary.path].append((min(canary.places) if leading else _random.choice(canary.places), text))
     files = {path: _with(check.files[path], texts) for path, texts in inserted.items()}
     return replace(check, files={**check.files, **files}, planted=tuple(names), planted_ids=tuple(ids))
+
+
+def disturbed(check: Check, execution: Execution) -> bool:
+    """Whether the run timed out though its task's own tests might have ended in time without canaries.
+
+    Only where the output says that a canary came to its end, so that it is not the first test that hangs; and where
+    something was printed late enough for canaries to have taken more than a trifle of the time.
+    """
+    if not execution.timed_out or check.own_ended or execution.heard < TRIFLE * check.seconds:
+        return False
+    return any(name in line for line in _failures(execution) for name in check.planted)
+
+
+def _failures(execution: Execution) -> list[str]:
+    """Lines that tell of a failure; of some runners, only when all tests have ended."""
+    lines = (line[:LINE] for line in execution.stdout.splitlines())
+    return [line for line in lines if "fail" in line.lower()]
 
 
 def shown(canaries: Iterable[Canary]) -> list[dict[str, object]]:

@@ -144,24 +144,24 @@ class MeteredChat:
         self.wait(time.monotonic() - started)
         lost = partial(self._lose, amount)
         timed = replace(request, timeout=self.left(), lost=lost, next_try=self._next_try, still=self._desk.still)
+        started = time.monotonic()
         try:
-            reply = self._reply(timed)
+            reply = self._model.complete(timed)
         except RetrialError as error:
             self._end(self._line("failed", reason=str(error)), amount, 0.0)
             raise
-        self._end(self._line("reply", reply=reply), amount, 0.0 if reply.recorded else reply.usage.cost)
-        return self._counted(reply)
-
-    def _reply(self, request: Request) -> Reply:
-        started = time.monotonic()
-        reply = self._model.complete(request)
         # Waiting for our own other tasks' questions (a local model takes turns), or for a provider who asks for it, is
         # not the attempt's time.
         self.wait(max(0.0, time.monotonic() - started - reply.usage.seconds))
+        # Before anything else: a process killed between the answer and this line has to ask, and pay, again.
+        self._end(self._line("reply", reply=reply), amount, 0.0 if reply.recorded else reply.usage.cost)
+        self._log(request, reply)
+        return self._counted(reply)
+
+    def _log(self, request: Request, reply: Reply) -> None:
         size = {"asked": sum(len(message.content) for message in request.messages), "replied": len(reply.text)}
         place = {"attempt": self._attempt, "call": request.place.call, "model": self.name}
         _LOG.debug("reply", extra={**place, **size, "seconds": round(reply.usage.seconds, 3)})
-        return reply
 
     def _counted(self, reply: Reply) -> Reply:
         self.usage += reply.usage

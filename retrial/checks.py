@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from retrial import canaries, image_trees, patches, prebuilt, registry
-from retrial.errors import NotInstalled, PatchError
+from retrial import canaries, image_trees, machine, patches, prebuilt, registry, reinstall
+from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.judging import judge
 from retrial.names import encode
 from retrial.patches import Selection
@@ -16,6 +16,7 @@ from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
 
 LINT_REPORT = "lint.txt"
 LINT_LINES = 50
+BUSY = "the machine was busy, which may be why, so this is not cached: run it again"
 
 
 def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Verdict:
@@ -52,37 +53,56 @@ def check_selection(
     """As `run_check`, of a patch that was filtered already."""
     if not selection.patch and not untouched:
         return nothing_to_check(selection)
-    if check.canaries:
-        check = canaries.plant(check, canaries.drawn(check.canaries))
+    if not check.canaries:
+        return _run(task, selection, check, sandbox).verdict
+    first = _run(task, selection, _planted(check), sandbox)
+    if not first.disturbed:
+        return first.verdict
+    # Canaries took time from the task's own tests, which get all of it now; and only if they end, so do canaries.
+    own = _run(task, selection, replace(check, canaries=()), sandbox).verdict
+    return _run(task, selection, _planted(replace(check, own_ended=True)), sandbox).verdict if own.resolved else own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    verdict: Verdict
+    disturbed: bool = False
+    """It ran out of time, of which canaries had a share."""
+
+
+def _planted(check: Check) -> Check:
+    return canaries.plant(check, canaries.drawn(check.canaries))
+
+
+def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _Ran:
     try:
         if task.environment.tree:
-            job = _image_job(task, selection.patch, check)
+            job = _image_job(task, selection.patch, check, _script(task, selection.patch, check, sandbox))
         else:
             patched = patches.patched(task.tree.files(), selection.patch)
             job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
     except PatchError as error:
-        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error), dropped=selection.dropped)
+        return _refused(selection, str(error))
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
-        too_large = "the patched files are larger than a job's disk"
-        return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=too_large, dropped=selection.dropped)
+        return _refused(selection, "the patched files are larger than a job's disk")
     # Lint reads while the tests run, or wait for their turn.
     found = _linting(task, selection.patch) if check.lint else None
     execution = sandbox.run(job)
     errors = (*found.result(), *_compiler_errors(execution)) if found else ()
     verdict = judge(check, execution)
+    if execution.starved and not verdict.outcome.measured:
+        raise Overloaded(f"{task.instance_id}: {verdict.reason}.")
     if not verdict.outcome.measured:
         raise NotInstalled(f"{task.instance_id}: {verdict.reason}.")
-    return replace(verdict, lint=errors, dropped=selection.dropped)
+    if verdict.outcome is Outcome.TIMED_OUT and machine.may_be_load(job.limits, execution):
+        verdict = replace(verdict, busy=True, reason=f"{verdict.reason}; {BUSY}")
+    return _Ran(
+        verdict=replace(verdict, lint=errors, dropped=selection.dropped), disturbed=canaries.disturbed(check, execution)
+    )
 
 
-def installs(task: Task, check: Check, sandbox: Sandbox) -> bool:
-    """Whether the untouched tree can be installed here: else that a patched one cannot is not the patch's doing."""
-    files = {**check.files, image_trees.LEAN: check.files.get(image_trees.SCRIPT, b"")}
-    try:
-        check_selection(task, Selection(patch="", dropped=()), replace(check, files=files), sandbox, untouched=True)
-    except NotInstalled:
-        return False
-    return True
+def _refused(selection: Selection, why: str) -> _Ran:
+    return _Ran(verdict=Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=why, dropped=selection.dropped))
 
 
 def nothing_to_check(selection: Selection) -> Verdict:
@@ -104,12 +124,26 @@ def _job(task: Task, patched: patches.Patched, check: Check, built: Mapping[str,
     )
 
 
-def _image_job(task: Task, patch: str, check: Check) -> Job:
+def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
+    """Which script of the check to run.
+
+    Raises: InstallDiffers when the package must be installed again, and what that gives could not be believed.
+    """
+    if check.reinstall is None:
+        return image_trees.SCRIPT
+    try:
+        needed = reinstall.needed(patches.touched(patch), check.reinstall, task.environment, sandbox)
+    except InstallDiffers as error:
+        raise InstallDiffers(f"{task.instance_id}: {error}.") from None
+    return image_trees.SCRIPT if needed else image_trees.LEAN
+
+
+def _image_job(task: Task, patch: str, check: Check, script: str) -> Job:
     """Only what the image does not hold goes in."""
     return Job(
         environment=task.environment,
         script=check.script,
-        files={**check.files, image_trees.PATCH: encode(patch)},
+        files={**check.files, image_trees.PATCH: encode(patch), image_trees.CHOICE: f"{script}\n".encode()},
         folder=check.folder,
         limits=limits(check),
         network=check.network,
@@ -117,7 +151,8 @@ def _image_job(task: Task, patch: str, check: Check) -> Job:
 
 
 def limits(check: Check) -> Limits:
-    return replace(check.limits, seconds=check.seconds)
+    cpu_seconds = check.seconds if check.patience > 1 else None
+    return replace(check.limits, seconds=check.patience * check.seconds, cpu_seconds=cpu_seconds)
 
 
 def lint(task: Task, patch: str) -> tuple[str, ...]:

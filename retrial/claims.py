@@ -47,9 +47,10 @@ def claimed(run: Run, claim: Claim = ASKING) -> Iterator[Callable[[], str]]:
 
     Raises: UsageError while another process holds it.
     """
+    run.refuse_links()
     run.folder.mkdir(parents=True, exist_ok=True)
     path = run.folder / claim.file
-    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         _lock(opened, path, run.name, claim)
         _say_who(opened)

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, past, paths, program, shards, submissions, trials
+from retrial import __version__, outputs, pairs, past, paths, program, selected, shards, submissions, trials
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
@@ -48,17 +48,26 @@ def run(options: ReportOptions, texts: Sequence[str]) -> int:
     entries = _entries(options, texts)
     target = _target(options.run, [entry.run.name for entry in entries])
     _refuse_other_benchmarks(entries)
-    scored = [_scored(options, entry) for entry in entries]
-    content = compared(target.name, [side for side, _ in scored], [entry.group for entry in entries])
+    scored = {entry.run.name: _scored(options, entry) for entry in _with_prior(entries)}
+    sides = {name: side for name, (side, _) in scored.items()}
+    content = compared(
+        target.name,
+        [sides[entry.run.name] for entry in entries],
+        [entry.group for entry in entries],
+        sides.__getitem__,
+    )
     target.write_results(content)
     print(render(content))
     outputs.write_comparison(target, content)
-    return program.DONE if all(whole for _, whole in scored) else program.NOT_MEASURED
+    return program.DONE if all(whole for _, whole in scored.values()) else program.NOT_MEASURED
 
 
-def compared(name: str, sides: Sequence[Side], groups: Sequence[str] = ()) -> dict[str, Any]:
-    """The content of results.json: a row for each run, and the pairs."""
-    found = pairs.corrected([pairs.pair(a, b) for a, b in _pairs(sides, groups)])
+def compared(
+    name: str, sides: Sequence[Side], groups: Sequence[str] = (), find: selected.Find | None = None
+) -> dict[str, Any]:
+    """The content of results.json: a row for each run, and the pairs. `find` knows also the runs of `--prior`."""
+    whole = [selected.completed(side, find or {each.name: each for each in sides}.__getitem__) for side in sides]
+    found = pairs.corrected([pairs.pair(a, b) for a, b in _pairs(whole, groups)])
     return {
         "schema": SCHEMA,
         "kind": KIND,
@@ -119,6 +128,22 @@ def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
             yield Entry(run=member, group=run.name)
         else:
             say(f"{NOTE}'{member.name}' of '{run.name}' was never started: it is left out")
+
+
+def _with_prior(entries: Sequence[Entry]) -> list[Entry]:
+    """These, and all runs whose results selected their tasks.
+
+    Raises: UsageError when one of them is missing.
+    """
+    found = {entry.run.name: entry for entry in entries}
+    queue = list(entries)
+    for entry in queue:
+        prior = entry.run.config().get("prior", ()) if entry.run.exists() else ()
+        more = [Entry(run=Run(paths.home(), name)) for name in prior if name not in found]
+        selected.refuse_unknown(entry.run.name, (each.run for each in more))
+        found.update((each.run.name, each) for each in more)
+        queue += more
+    return list(found.values())
 
 
 def _target(name: str, names: Sequence[str]) -> Run:

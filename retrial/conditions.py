@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from retrial import shapes
@@ -23,15 +24,28 @@ RESULTS = {
     "instances": [{"instance_id": str, "outcome": str}],
     "not_measured": dict,
     "skipped": dict,
-    "rate": {"percent": (int, float), "low": (int, float), "high": (int, float), "resolved": int, "of": int},
-    "provenance?": {"benchmark?": dict, "limits?": dict, "environments?": _ENVIRONMENTS, "sandbox?": dict},
+    "rate": {**dict.fromkeys(("percent", "low", "high"), (int, float, NoneType)), "resolved": int, "of": int},
+    "provenance?": {
+        "benchmark?": dict,
+        "limits?": dict,
+        "environments?": _ENVIRONMENTS,
+        "sandbox?": dict,
+        "sources?": [str],
+    },
     "aider?": dict,
     "spent?": dict,
     "by_model?": dict,
     "by_format?": dict,
+    "prior?": [str],
 }
 """What is read of a results.json."""
-CONFIG = {"identity?": dict, "limits?": dict, "sandbox?": {"environments?": _ENVIRONMENTS}}
+CONFIG = {
+    "prior?": [str],
+    "sources?": [str],
+    "identity?": dict,
+    "limits?": dict,
+    "sandbox?": {"environments?": _ENVIRONMENTS},
+}
 """What is read of a run.json."""
 NAMES = ("benchmark", "model_name_or_path")
 """What such things are called."""
@@ -46,6 +60,29 @@ class Side:
     """Its results.json."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Its run.json; empty where there is only a results.json."""
+    includes: frozenset[str] = frozenset()
+    """Other runs whose results are part of this one's."""
+    selection: str = ""
+    """What to know of how its tasks were selected."""
+
+    @property
+    def run(self) -> str:
+        """The run's own name; `name` may say more."""
+        return str(self.content.get("run") or self.name)
+
+    @property
+    def prior(self) -> tuple[str, ...]:
+        """Runs whose results selected its tasks."""
+        return tuple(self.config.get("prior") or self.content.get("prior") or ())
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Runs that it was made of."""
+        return tuple(self.config.get("sources") or _part(self.content, "provenance", "sources") or ())
+
+    def contains(self, other: Side) -> bool:
+        """Whether the results of the other run are part of this one's, or selected its tasks."""
+        return other.run in {*self.includes, *self.prior, *self.sources} - {self.run}
 
     @property
     def measured(self) -> dict[str, bool]:
@@ -112,6 +149,7 @@ def differences(a: Side, b: Side) -> Differences:
     settings = [name for name in names if first.get(name) != second.get(name) and name not in NAMES]
     said = {name: f"{_value(first.get(name))} in {a.name}, {_value(second.get(name))} in {b.name}" for name in settings}
     warnings = [
+        *(each.selection for each in (a, b) if each.selection),
         *(f"{name} differs: {said[name]}" for name in settings if name not in ABOUT),
         *_other_conditions(a, b),
         *(f"how {name} was made is not known here: its settings could not be compared" for name in unknown),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial import config_values, machine, paths
+from retrial import config_values, machine, paths, small_files
 from retrial.config_values import nearest, option_name, type_name
 from retrial.errors import UsageError
 from retrial.machine import Machine
@@ -30,6 +30,8 @@ NEARBY = "nearby"
 
 
 LEAST_CALLS = 16
+MOST = 16 << 20
+"""Bytes of a configuration."""
 AHEAD = 4
 """So many tasks for each sandbox may wait for it."""
 
@@ -46,7 +48,7 @@ class Options:
     test_jobs: int = option(0, "sandboxes at once, at most [from cores and free memory]", minimum=0)
     image: str = option("", "for all tasks: a target of docker/Dockerfile, such as all, or an image [the language's]")
     disk: float | None = option(
-        None, "for images that tasks bring: the least recently used go [no limit]", minimum=0, metavar="GB"
+        None, "for images that tasks bring: the least recently used go [no limit]", minimum=1, metavar="GB"
     )
     test_timeout_seconds: float | None = option(None, "for one test command [the language's own]", minimum=1)
     config: str = option("", "YAML file with any of these options, _ for -", short="-c", metavar="FILE")
@@ -252,7 +254,7 @@ def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.safe_load(small_files.read(path, MOST).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"The configuration {path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from retrial import config, paths, registry
 from retrial.config import ReportOptions
+from retrial.machine import free_mb, usable_cores
 from retrial.protocols import Context, Sandbox
 from retrial.types import Limits
 from retrial.words import some
@@ -165,19 +166,19 @@ def space(about: str, folder: Path, worst: State, *, least: float, better: float
 
 
 def memory(machine: Machine) -> Iterator[Diagnosis]:
-    cores, each = config.sandboxes_at_once(0), Limits().memory_mb / 1024
+    cores, each = usable_cores(), Limits().memory_mb / 1024
     jobs = config.sandboxes_at_once(machine.options.test_jobs)
-    free = _available_memory()
-    found = f"{free:.1f} GB available and {cores} cores; {jobs} sandboxes at once may take {jobs * each:g} GB"
+    free = free_mb() / 1024
+    found = f"{free:.1f} GB available and {_cores()}; {jobs} sandboxes at once may take {jobs * each:g} GB"
     if jobs * each <= free and jobs <= cores:
         yield Diagnosis(about="memory, cores", state=State.OK, found=found)
         return
-    fix = f"use --test-jobs {max(1, min(cores, int(free / each)))}, or tests may die or time out for want of room"
+    fix = f"use --test-jobs {max(1, int(min(cores, free / each)))}, or tests may die or time out for want of room"
     yield Diagnosis(about="memory, cores", state=State.WARNING, found=found, fix=fix)
 
 
-def _available_memory() -> float:
-    """In GB."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    return kilobytes / (1 << 20)
+def _cores() -> str:
+    usable, there = usable_cores(), os.cpu_count() or 1
+    if usable == there:
+        return f"{there} cores"
+    return f"{usable:g} of {there} cores (the others are kept from this process by its CPU affinity or a cgroup)"

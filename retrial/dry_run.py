@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from retrial import program
 from retrial.plan import Plan, options_of, price_of
+from retrial.prices import no_price
 from retrial.protocols import Sandbox
 from retrial.sandboxes import skipped
 from retrial.stats import total
@@ -24,9 +25,14 @@ def show(plan: Plan, sandbox: Sandbox) -> int:
     _print_environments(sandbox, {task.environment for task in left})
     costs = most_it_costs(plan, left)
     for name, cost in costs:
-        print(f"Model {name}: at most {money(cost)}")
-    print(f"All together: at most {money(total(cost for _, cost in costs))}. Nothing was asked.")
+        print(f"Model {name}: {at_most(cost, [name])}")
+    unpriced = [name for name, cost in costs if cost is None]
+    print(f"All together: {at_most(total(cost for _, cost in costs), unpriced)}. Nothing was asked.")
     return program.DONE
+
+
+def at_most(cost: float | None, unpriced: Iterable[str]) -> str:
+    return f"cost unknown ({no_price(unpriced)})" if cost is None else f"at most {money(cost)}"
 
 
 def most_it_costs(plan: Plan, left: Sequence[Task]) -> list[tuple[str, float | None]]:

@@ -40,6 +40,7 @@ class Elsewhere:
     """What paths in the options are relative to."""
     variables: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
+    guesses: frozenset[str] = field(repr=False)
 
     def arrive(self) -> None:
         """To be called first, by a process that does nothing else."""
@@ -47,6 +48,7 @@ class Elsewhere:
             os.chdir(self.folder)
         os.environ.update(self.variables)
         KNOWN.learn(*self.secrets, shortest=1)
+        KNOWN.guess(*self.guesses, shortest=1)
         sys.stderr = KNOWN.masking(sys.stderr)
         orphans.remove()
 
@@ -95,6 +97,7 @@ def elsewhere(
         # There too, what lies at home is not for agents' eyes.
         variables={"RETRIAL_HOME": str(paths.home()), **found},
         secrets=KNOWN.values,
+        guesses=KNOWN.guesses,
     )
 
 

@@ -10,6 +10,9 @@ RetrialError
     ├── SandboxError      a sandbox did not start or was lost
     │   └── EnvironmentMissing   the image or toolchain is not there
     │       └── NotInstalled     it is there, and tests could not be prepared in it
+    │           └── InstallDiffers   without a network its package cannot be installed as it was
+    ├── Overloaded        the machine was too busy for a job to get its CPU time
+    ├── NetworkNeeded     tests need a network, and the run was given none
     ├── TreeError         the task's tree could not be prepared
     ├── ModelError        the provider failed: key, network, overload, a torn reply
     │   └── NotRecorded   a run that is played again has no reply to this question
@@ -42,6 +45,18 @@ class EnvironmentMissing(SandboxError):
 
 class NotInstalled(EnvironmentMissing):
     """The image lacks something, or a changed package could not be installed in it."""
+
+
+class InstallDiffers(NotInstalled):
+    """A package must be installed again, and without a network that does not give what the image holds."""
+
+
+class NetworkNeeded(NotMeasured):
+    """Tests of a task need a network, and the run was given none."""
+
+
+class Overloaded(NotMeasured):
+    """A job ran out of wall time with CPU time left: other processes had the processor."""
 
 
 class TreeError(NotMeasured):

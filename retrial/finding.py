@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial.types import Outcome
+from retrial.types import Check, Execution, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +13,16 @@ class Finding:
     reason: str = ""
     rule: str = ""
     """That was broken, where something was tampered with."""
+
+
+def overtime(check: Check, execution: Execution) -> Finding:
+    """Return what a test run that was ended by one of its limits says of the patch, and which limit that was."""
+    limit, wall, used = check.timeout, check.patience * check.timeout, execution.cpu_seconds
+    if execution.starved:
+        said = f"the machine is too busy: in {wall:g} s the tests got {used:.1f} s of CPU time, of {limit:g} s"
+        return Finding(Outcome.NOT_MEASURED, f"{said}; repeat the command when there is less load")
+    if check.patience > 1 and used is not None and used >= limit:
+        return Finding(Outcome.TIMED_OUT, f"the tests did not end within {limit:g} s of CPU time")
+    if check.patience > 1 and execution.seconds < wall:
+        return Finding(Outcome.TIMED_OUT, f"the tests hung: they waited for {limit:g} s and used almost no CPU time")
+    return Finding(Outcome.TIMED_OUT, f"the tests did not end within {wall:g} s")

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrial import paths, program
+from retrial import paths, program, selected
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.pairs import pair
+from retrial.pairs import Pair, pair
 from retrial.plain import to_json
 from retrial.progress import NOTE, say
 from retrial.store import Run, find_run
@@ -34,6 +34,7 @@ def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:
         if len(texts) == 1 and run.results_path.resolve() == path.resolve():
             raise UsageError(f"{_own(run.name)}: name another run with --baseline, or a copy of its results.json.")
         _refuse_other_benchmark(before, run)
+        _refuse_dependent(before, run)
 
 
 def judge(options: ReportOptions, content: Mapping[str, Any]) -> int:
@@ -62,15 +63,31 @@ def _worse(text: str, content: Mapping[str, Any]) -> bool:
         run = Run(paths.home(), str(content["run"]))
         if run.results_path.resolve() == path.resolve():
             raise UsageError(f"{_own(run.name)}.")
-        found = pair(before, _side(run, before.name, content))
+        found = _pair(before, _side(run, before.name, content))
     except UsageError as error:
         print(one_line(f"--baseline {text}: missed. {error}"))
         return True
     for warning in found.differences.warnings:
         say(one_line(f"{NOTE}{warning}"))
-    missed = not found.common or (found.more_than_chance and found.difference < 0)
+    missed = not found.common or bool(found.withheld) or (found.more_than_chance and found.difference < 0)
     print(one_line(f"--baseline {text}: {'missed' if missed else 'kept'}. {found.sentence}"))
     return missed
+
+
+def _pair(before: Side, now: Side) -> Pair:
+    """The two, each with the runs that selected its tasks.
+
+    Raises: UsageError when one of those has no results here.
+    """
+    known = {before.run: before, now.run: now}
+
+    def find(name: str) -> Side:
+        if name in known:
+            return known[name]
+        selected.refuse_unknown(now.name, [Run(paths.home(), name)])
+        return _baseline(name)[1]
+
+    return pair(*(selected.completed(side, find) for side in (before, now)))
 
 
 def _baseline(text: str) -> tuple[Path, Side]:
@@ -107,6 +124,17 @@ def _refuse_other_benchmark(before: Side, run: Run) -> None:
     if "benchmark" in identity:
         benchmark = {"source": identity["benchmark"], "digest": identity.get("benchmark_digest")}
         refuse_other_benchmark(before, Side(name=run.name, content={"provenance": {"benchmark": benchmark}}))
+
+
+def _refuse_dependent(before: Side, run: Run) -> None:
+    """As far as it is known before it is scored. Raises: UsageError."""
+    now = Side(name=run.name, content={}, config=_config(run))
+    if now.contains(before) or before.contains(now):
+        later, first = (now, before) if now.contains(before) else (before, now)
+        raise UsageError(
+            f"Run '{later.name}' is made of '{first.name}', or ran only tasks that it had left (--prior): "
+            "neither can be the baseline of the other. Name another, or run all tasks without --prior."
+        )
 
 
 def _own(name: str) -> str:

@@ -62,7 +62,12 @@ class Result:
 
 
 def run(
-    *args: str, cwd: Path, git_dir: Path | None = None, work_tree: Path | None = None, stdin: bytes | None = None
+    *args: str,
+    cwd: Path,
+    git_dir: Path | None = None,
+    work_tree: Path | None = None,
+    stdin: bytes | None = None,
+    seconds: float = SECONDS,
 ) -> Result:
     """One git command. Without `git_dir` there is no repository, wherever `cwd` lies.
 
@@ -72,7 +77,7 @@ def run(
     try:
         done = hands.run(
             command,
-            timeout=SECONDS,
+            timeout=seconds,
             cwd=cwd,
             env=_environment(cwd, git_dir, work_tree),
             input=stdin or b"",
@@ -83,7 +88,7 @@ def run(
             raise
         raise UsageError("Retrial needs git, and there is none on the PATH: install the package 'git'.") from error
     except subprocess.TimeoutExpired:
-        return Result(124, b"", f"error: git {args[0]} took longer than {SECONDS:.0f} s".encode())
+        return Result(124, b"", f"error: git {args[0]} took longer than {seconds:.0f} s".encode())
     if done.returncode < 0:
         # Such as Ctrl-C, which reaches git too: that must not become a verdict on a patch.
         raise NotMeasured(f"git {args[0]} was ended by signal {-done.returncode}.")

@@ -16,7 +16,7 @@ from typing import Any
 from retrial import cache
 from retrial.attempts import Reply, ToolCall, Usage
 from retrial.journal import Line
-from retrial.lines import ENDED, KEPT, RESUMED, STARTED
+from retrial.lines import DISCARDED, ENDED, KEPT, RESUMED, STARTED
 from retrial.plain import fields_of
 from retrial.types import Verdict
 
@@ -64,6 +64,12 @@ class Go:
         """Whether it says what became of this call: a process that was killed leaves a question without an end."""
         replied = call in self.calls and self.calls[call].reply is not None
         return replied or self.over is not None or self.result is not None
+
+
+def that_hold(lines: Sequence[Line]) -> Sequence[Line]:
+    """Those since the attempts before were discarded, if they were."""
+    places = [place for place, line in enumerate(lines, start=1) if line["event"] == DISCARDED]
+    return lines[places[-1] :] if places else lines
 
 
 def by_attempt(lines: Iterable[Line]) -> list[list[Line]]:

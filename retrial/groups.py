@@ -12,6 +12,7 @@ from retrial.errors import UsageError
 from retrial.progress import say
 from retrial.repeated import IDENTICAL, Repeat
 from retrial.score_run import score_run
+from retrial.selected import what_was_left
 from retrial.store import Run
 from retrial.summary import SCHEMA, Report, compared
 from retrial.trials import Trial
@@ -38,7 +39,7 @@ def score(options: ReportOptions, group: Run) -> int:
         unmeasured = any(each.not_measured for each in found)
         content, shown = _grid_results(group, found, missing)
     group.write_results(content)
-    print(shown)
+    print("\n".join([shown, *(f"note: {each}" for each in content["selection"])]))
     outputs.write_comparison(group, content)
     return program.NOT_MEASURED if missing or unmeasured else program.DONE
 
@@ -63,6 +64,8 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial,
             trial = trials.from_run(options, run)
             report, content = score_one(options, trial)
             outputs.write(options, run, content)
+            if report.agent_failed:
+                print(f"{run.name}: {report.agent_failed}\n")
             if said := repeated.told(content):
                 print(f"{run.name}\n{said}\n")
             yield each, trial, report
@@ -81,7 +84,18 @@ def _repeats_results(group: Run, found: Sequence[Repeat], missing: Sequence[str]
 def _results(group: Run, own: Mapping[str, Any]) -> dict[str, Any]:
     stored = group.config()
     head = {name: stored[name] for name in ("kind", "run", "command", "identity")}
-    return {"schema": SCHEMA, **head, **own, "retrial": __version__}
+    return {"schema": SCHEMA, **head, **own, "selection": _selection(stored["runs"]), "retrial": __version__}
+
+
+def _selection(runs: Sequence[Listed]) -> list[str]:
+    """Of runs that were started with `--prior`: what their rates are about."""
+    members = [run for run in (Run(paths.home(), each["run"]) for each in runs) if run.exists()]
+    prior = {run.name: run.config().get("prior", ()) for run in members}
+    return [
+        f"{name} ran only {what_was_left(found)}: its rate is about these alone"
+        for name, found in prior.items()
+        if found
+    ]
 
 
 def repeats_table(content: Mapping[str, Any]) -> str:
@@ -91,7 +105,7 @@ def repeats_table(content: Mapping[str, Any]) -> str:
             row["run"],
             str(row["seed"]),
             f"{row['resolved']}/{row['of']}",
-            f"{row['percent']:.1f} % ({row['low']:.0f} to {row['high']:.0f})",
+            table.rate(row),
             f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
             table.money(row["cost"]),
         )

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial import __version__, economics, picker, table
+from retrial.prices import no_price
+from retrial.selected import what_was_left
 from retrial.summary import Report, totals
 from retrial.table import LISTED, money, reasons
 from retrial.words import one_line, some
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:
-    told = ("\n".join(map(one_line, lines)) for lines in (_remarks(report, content), summary(report, content)))
+    remarks = [] if report.agent_failed else _remarks(report, content)
+    told = ("\n".join(map(one_line, lines)) for lines in (remarks, summary(report, content)))
     return "\n\n".join(filter(None, [*table.of_run(content), *told]))
 
 
@@ -26,6 +29,8 @@ def _remarks(report: Report, content: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"of benchmark  {_percent(whole)} of all {whole['of']} tasks, the missing ones counted as unresolved"
         )
+    if report.prior:
+        lines.append(f"selection     {what_was_left(report.prior)}: the rate is about these alone")
     if report.official_differs:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
     if report.records:
@@ -51,7 +56,7 @@ def summary(report: Report, content: Mapping[str, Any]) -> list[str]:
         f"{', with retries' if shown['attempts'] == '2+' else ''}",
         *_turns(content["aider"]),
         *_tamper(content["tamper"]),
-        *(_cost(content["statistics"], report) if report.records else ()),
+        *(_cost(content, report) if report.records else ()),
     ]
 
 
@@ -126,7 +131,13 @@ def _statistics(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _cost(found: Mapping[str, Any], report: Report) -> list[str]:
+def _cost(content: Mapping[str, Any], report: Report) -> list[str]:
+    found = content["statistics"]
+    if found["spent"] is None:
+        unpriced = [model for model, row in content["by_model"].items() if row["cost"] is None]
+        # With a price there is always a worst case.
+        why = no_price(unpriced) if report.unsettled is None else "a provider did not say what a reply took"
+        return [f"cost          unknown ({why})"]
     spent, each, expected = (money(found[name]) for name in ("spent", "cost_per_instance", "expected_cost"))
     more = f"{each} a task, expected for all {report.benchmark_size}: {expected}"
     return [f"cost          {spent}{_unsettled(report.unsettled)}; {more}"]

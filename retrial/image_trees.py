@@ -15,9 +15,8 @@ SCRIPT = "eval.sh"
 LEAN = "lean.sh"
 """As `SCRIPT`, without installing the package again: for patches that change nothing that is compiled or copied."""
 SCRIPTS = (SCRIPT, LEAN)
-LEAN_FILES = (
-    "*.py | *.pyi | *.rst | *.md | *.txt | *.html | *.css | *.js | *.json | *.po | *.mo | *.xml | *.yml | *.yaml"
-)
+CHOICE = "script"
+"""Names the one of the two that is to be run."""
 
 METHODS = ("git apply", "git apply --3way", "git apply --reject", "patch --batch --forward --fuzz=5 -p1 -i")
 """Those of the official runner, in its order. The first is exact; the last may find another place than was meant."""
@@ -62,24 +61,12 @@ apply() {{
     say "{REFUSED}" "${{why:-no command can apply it}}"
     return 1
 }}
-lean() {{
-    names=$(git apply --numstat "$job/{PATCH}" 2>/dev/null | cut -f 3) || return 1
-    [ -n "$names" ] || return 1
-    for name in $names; do
-        case $name in
-            setup.py | */setup.py) return 1 ;;
-            {LEAN_FILES}) ;;
-            *) return 1 ;;
-        esac
-    done
-}}
-script={LEAN}
 if [ -s "$job/{PATCH}" ]; then
     apply || exit 1
-    lean || script={SCRIPT}
 else
     say "{APPLIED}" ""
 fi
+read -r script <"$job/{CHOICE}"
 export {JOB}="$job"
 say "{STARTED}" "$script"
 exec bash "$job/$script"

@@ -5,7 +5,6 @@ A line ends with a checksum of its own bytes. Lines without one are of older run
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -20,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from retrial import damage
 from retrial.lines import is_sound
-from retrial.plain import to_line
+from retrial.plain import from_json, to_line
 from retrial.progress import say
 from retrial.whole_files import sync_folder
 
@@ -72,7 +71,7 @@ def _of_an_older_run(each: bytes) -> Line | None:
 
 def _parsed(each: bytes) -> Line | None:
     try:
-        value = json.loads(each)
+        value = from_json(each)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("event"), str) else None

@@ -38,6 +38,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
         tests=tests,
         exit_code=0 if resolved else execution.exit_code,
         seconds=execution.seconds,
+        cpu_seconds=execution.cpu_seconds,
         proof=proof(check) if resolved else "",
         canary=", ".join(check.planted),
         proved=_proved(check, asserted),

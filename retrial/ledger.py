@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from retrial import damage, journal
 from retrial.attempts import Usage
 from retrial.budget import committed
 from retrial.errors import UsageError
-from retrial.plain import fields_of, to_line
+from retrial.plain import fields_of, from_json, to_line
 from retrial.progress import say
 
 NAME = "sums.json"
@@ -49,7 +49,7 @@ def entries(folder: Path) -> dict[str, Entry]:
 
 def content(folder: Path) -> bytes:
     """What to keep in the file `NAME` of this folder."""
-    rows = {name: [each.size, each.committed, each.usage] for name, each in entries(folder).items()}
+    rows = {name: [each.size, _known_sum(each.committed), each.usage] for name, each in entries(folder).items()}
     return to_line(rows)
 
 
@@ -62,6 +62,15 @@ def usage(lines: Iterable[Line]) -> Usage:
         elif line.get("event") == "spent":
             total += Usage(**fields_of(Usage, line["usage"]))
     return total
+
+
+def _known_sum(committed: float) -> float | None:
+    """JSON has no number for a sum that is not known."""
+    return committed if math.isfinite(committed) else None
+
+
+def _or_any(sum: float | None) -> float:
+    return math.inf if sum is None else float(sum)
 
 
 def _sizes(folder: Path) -> dict[str, int]:
@@ -77,9 +86,9 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 def _known(folder: Path) -> dict[str, Entry]:
     try:
-        rows = json.loads((folder / NAME).read_bytes())
+        rows = from_json((folder / NAME).read_bytes())
         return {
-            name: Entry(size=int(size), committed=float(sum), usage=Usage(**fields_of(Usage, usage)))
+            name: Entry(size=int(size), committed=_or_any(sum), usage=Usage(**fields_of(Usage, usage)))
             for name, (size, sum, usage) in rows.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):

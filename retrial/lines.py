@@ -12,6 +12,8 @@ from retrial.shapes import Shape, fits
 
 STARTED, RESUMED, KEPT, ENDED = "attempt_started", "attempt_resumed", "attempt_kept", "attempt_ended"
 """An attempt from scratch; one that is gone on with; one that ended in an earlier go; and its end."""
+DISCARDED = "attempts_discarded"
+"""All attempts before it: the agent did not work, and the task is done again."""
 
 _NUMBER = (int, float)
 _COST = (int, float, NoneType)
@@ -27,6 +29,8 @@ _VERDICT = {
     "stdout": str,
     "stderr": str,
     "telling": str,
+    "chosen?": [str],
+    "fallbacks?": [str],
 }  # fmt: skip
 _RESULT = {
     "error": str,
@@ -64,6 +68,7 @@ _SHAPES: Mapping[str, Shape] = {
     "agent_chat": {"messages": _MESSAGES},
     ENDED: {"attempt": int, "result": _RESULT, "model?": str},
     "not_measured": {"reason": str},
+    DISCARDED: {"reason": str},
 }
 
 

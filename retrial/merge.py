@@ -165,6 +165,7 @@ def _config(run: Run, sources: Sequence[Source], together: Together | None, task
         "provenance": found[0].stored.get("provenance", {}),
         "model_name_or_path": "+".join(_distinct(each.stored.get("model_name_or_path") for each in found)),
         "selected": sorted({*missing, *(key for each in found for key in each.selected)}),
+        "prior": _prior(sources),
         # What one machine had to skip, another may have begun.
         "skipped": {key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
         "not_predicted": dict(sorted(reasons.items())),
@@ -172,6 +173,16 @@ def _config(run: Run, sources: Sequence[Source], together: Together | None, task
         "unsettled": total(each.run.unsettled() for each in found),
         "versions": {"retrial": __version__},
     }
+
+
+def _prior(sources: Sequence[Source]) -> list[str]:
+    """Runs whose results selected tasks of a source, and that are none themselves."""
+    own = {source.past.run.name for source in sources}
+    return [
+        name
+        for name in _distinct(key for each in sources for key in each.past.stored.get("prior", ()))
+        if name not in own
+    ]
 
 
 def _kept(source: Past, spent: Usage) -> dict[str, Any]:

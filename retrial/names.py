@@ -42,6 +42,11 @@ def check_name(name: str) -> str:
     return name
 
 
+def plain_path(path: str) -> str:
+    """Return a path for a message: one with control characters is escaped, so that it stays on its line."""
+    return path if path.isprintable() else ascii(path)
+
+
 def encode(text: str) -> bytes:
     """Text as it travels here, bytes that are not UTF-8 included.
 

@@ -40,6 +40,15 @@ SLOW = "Testing against Django installed in"
 SECONDS = 60.0
 READING = (sys.executable, "-c", "from retrial import official; official.answer()")
 
+_NO_NETWORK = (
+    re.compile(r"Could not resolve host|Temporary failure in name resolution"),
+    re.compile(
+        r"network is unreachable|name or service not known|no such host|unknownhostexception"
+        r"|getaddrinfo (?:enotfound|eai_again)",
+        re.IGNORECASE,
+    ),
+)
+"""What the official classifier takes for a missing network; what else connections, Go, Java and Node say of one."""
 _FAILURE = re.compile(r"FAIL|ERROR| [FE]$")
 """What lines have in which parsers for Python see a failure."""
 _loading = threading.Lock()
@@ -87,6 +96,12 @@ def failure(log: str) -> tuple[str, bool]:
     """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
     reason, sure = _patiently(_failure, Required(parser=""), log, otherwise=("", False))
     return reason, sure
+
+
+def network_missing(log: str) -> str:
+    """What the log says of it, in the words that the official classifier knows if it can be; empty for nothing."""
+    found = next(filter(None, (sign.search(log) for sign in _NO_NETWORK)), None)
+    return found[0] if found else ""
 
 
 def _grade(required: Required, log: str) -> tuple[bool, bool, dict[str, str]]:

@@ -32,6 +32,10 @@ class Pair:
     """How many are compared at once."""
     adjusted: float = 1.0
     """The p for that; of one pair, its own."""
+    untested: str = ""
+    """Why no test of chance applies, as a sentence; empty where one does."""
+    failed_by: str = ""
+    """Of the two the run that resolved no common task, but others: they may have been chosen for that."""
     differences: Differences = field(default_factory=Differences)
 
     @property
@@ -49,7 +53,17 @@ class Pair:
 
     @property
     def more_than_chance(self) -> bool:
-        return self.adjusted < stats.LEVEL
+        return not self.withheld and self.adjusted < stats.LEVEL
+
+    @property
+    def withheld(self) -> str:
+        """Why a difference cannot be put down to anything but the selection of tasks; empty where it can."""
+        if self.untested or not self.failed_by or self.p >= stats.LEVEL:
+            return self.untested
+        return (
+            f"{self.failed_by} resolved none of the {counted(self.common, 'common task')}, but did resolve others: "
+            "these tasks look chosen for its failures, so no test of chance applies. Run both on the same tasks."
+        )
 
     @property
     def needed(self) -> int | None:
@@ -74,6 +88,8 @@ class Pair:
                 "no difference is seen."
             )
         size = f"{_points(self.difference)} points {'more' if self.difference > 0 else 'less'}"
+        if self.withheld:
+            return f"{b} solves {size} than {a} on the {tasks} that both measured. {self.withheld}"
         if self.more_than_chance:
             return (
                 f"{b} solves {size} than {a} on the {tasks} that both measured; that is more than chance ({self.said})."
@@ -114,16 +130,36 @@ def pair(a: Side, b: Side) -> Pair:
         only_in_a=tuple(sorted(first.keys() - second.keys())),
         only_in_b=tuple(sorted(second.keys() - first.keys())),
         differences=differences(a, b),
+        untested=_untested(a, b),
+        failed_by=next((each.name for each in (a, b) if _failed_all(each, common)), ""),
     )
     return replace(found, adjusted=found.p)
+
+
+def _untested(a: Side, b: Side) -> str:
+    whole, part = (a, b) if a.contains(b) else (b, a)
+    if not whole.contains(part):
+        return ""
+    if whole.selection:
+        return (
+            f"No test of chance applies: {whole.run} ran only tasks that {part.name} had left, so this is what it adds "
+            f"to {part.name}, and not how the two compare. To compare them, run {whole.run} without --prior."
+        )
+    return f"No test of chance applies: the results of {part.name} are part of {whole.name}."
+
+
+def _failed_all(side: Side, common: Sequence[str]) -> bool:
+    """Whether it resolved other tasks, but none of these."""
+    measured = side.measured
+    return any(measured.values()) and not any(measured[key] for key in common)
 
 
 def corrected(found: Sequence[Pair]) -> list[Pair]:
     """Pairs that are looked at together: of many, one looks different by chance alone.
 
-    Those with nothing in common are not looked at.
+    Those with nothing in common are not looked at, nor those to which no test applies.
     """
-    tested = [each for each in found if each.common]
+    tested = [each for each in found if each.common and not each.withheld]
     adjusted = dict(zip(map(id, tested), stats.holm([each.p for each in tested]), strict=True))
     return [replace(each, pairs=len(tested) or 1, adjusted=adjusted.get(id(each), 1.0)) for each in found]
 
@@ -140,10 +176,11 @@ def record(found: Pair) -> dict[str, Any]:
         "difference": round(found.difference, 2),
         "low": round(100 * low, 2),
         "high": round(100 * high, 2),
-        "p": found.p,
-        "p_adjusted": found.adjusted,
+        "p": None if found.withheld else found.p,
+        "p_adjusted": None if found.withheld else found.adjusted,
         "more_than_chance": found.more_than_chance,
-        "tasks_needed": found.needed,
+        "untested": found.withheld or None,
+        "tasks_needed": None if found.withheld else found.needed,
         "sentence": found.sentence,
         **{name: list(getattr(found, name)) for name in LISTS},
         "warnings": list(found.differences.warnings),

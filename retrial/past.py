@@ -20,7 +20,19 @@ KEPT = (
     *("edit_outcome", "lint_outcome", "test_outcome", "plausible", "unverified", "try", "tries", "dname"),
 )
 KEPT_OF_ATTEMPTS = (
-    *("try", "round", "model", "edit_format", "plausible", "unverified", "error", "served", "faults", "tests_outcomes"),
+    *(
+        "try",
+        "round",
+        "model",
+        "edit_format",
+        "plausible",
+        "unverified",
+        "error",
+        "agent_error",
+        "served",
+        "faults",
+        "tests_outcomes",
+    ),
     *("edit_outcome", "lint_outcome", "test_outcome", "dname"),
     *("cost", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "model_seconds"),
     *("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts"),
@@ -99,6 +111,7 @@ def group_kind(stored: Mapping[str, Any]) -> str:
 
 def read(run: Run) -> Past:
     """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
+    run.refuse_links()
     stored = run.config()
     if kind := group_kind(stored):
         raise UsageError(f"'{run.name}' is {GROUPS[kind]}: name one of its runs, such as '{stored['runs'][0]['run']}'.")

@@ -7,7 +7,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import cache, config, orphans, past, program, recorded, registry, run_config, rungs, runlog, served, table
+from retrial import (
+    agent_failures,
+    cache,
+    config,
+    orphans,
+    past,
+    program,
+    recorded,
+    registry,
+    run_config,
+    rungs,
+    runlog,
+    scratch,
+    served,
+    table,
+)
 from retrial.abreast import Abreast
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
@@ -16,8 +31,9 @@ from retrial.config import HarnessOptions
 from retrial.desk import Desk
 from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
+from retrial.past import Brief
 from retrial.plan import Plan, make_ladder, make_plan
-from retrial.progress import Progress, say
+from retrial.progress import NOTE, Progress, say
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.room import Room
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
@@ -34,6 +50,7 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 
 def main(argv: Sequence[str]) -> int:
     options, _ = config.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
+    scratch.refuse_missing()
     orphans.remove()
     if options.repeat > 1:
         from retrial import repeats
@@ -86,7 +103,7 @@ def _room(plan: Plan) -> Room:
 
 def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
     options = plan.options
-    left_out, done = skipped(plan.tasks, sandbox), past.briefs(plan.run, plan.tasks)
+    left_out, done = skipped(plan.tasks, sandbox), _done(plan)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and task.instance_id not in done]
     plan.run.set_aside_damaged(task.instance_id for task in todo)
     _announce(plan, todo, left_out)
@@ -108,6 +125,16 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
         if todo:
             plan.run.keep_sums()
     return _end(plan, came)
+
+
+def _done(plan: Plan) -> dict[str, Brief]:
+    """Predictions of earlier goes; none if the agent never worked in them."""
+    done = past.briefs(plan.run, plan.tasks)
+    if agent_failures.of_run(plan.run, done):
+        say(f"{NOTE}the agent did not work in any attempt of this run so far: all tasks are done again")
+        agent_failures.discard(plan.run)
+        return {}
+    return done
 
 
 def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
@@ -158,26 +185,29 @@ def _run_all(
         used=executor.share(sandbox),
     )
     plausible = 0
+    unpriced = [rung.name for rung in ladder.rungs if rung.price is None]
     with Progress("harness", len(todo)) as progress, Abreast() as keepers:
         for instance_id, result in executor.run(work, by_id):
             keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
                 served.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
-            tally = (f"{plausible} plausible", budget.shown(), turns.slowed, sandbox.slowed)
+            tally = (f"{plausible} plausible", budget.shown(unpriced), turns.slowed, sandbox.slowed)
             told = ", ".join(filter(None, tally))
             progress.step(f"{instance_id}: {state(result)}", told, measured=not not_measured(result))
 
 
 def _end(plan: Plan, came: Came) -> int:
-    open_tasks = came.unmeasured
+    open_tasks, failed = came.unmeasured, agent_failures.of_run(plan.run, came.done)
+    if failed:
+        print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
         print(table.ladder(_ladder(plan, came), scored=False) + "\n")
     for change in served.changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")
     if not open_tasks:
-        return program.DONE
+        return program.NOT_MEASURED if failed else program.DONE
     print(f"Not measured: {len(open_tasks)} of {len(plan.tasks)} tasks; the same command does them again.")
     # Where one question of a run that is played again differs, most do: the first says why.
     shown = 1 if plan.recording else SHOWN

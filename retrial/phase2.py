@@ -17,6 +17,7 @@ from retrial import (
     paths,
     program,
     repeated,
+    scratch,
     shards,
     trials,
 )
@@ -42,6 +43,7 @@ def main(argv: Sequence[str]) -> int:
     texts = shards.in_place_of_wholes(paths.home(), rest)
     several = len(texts) > 1 or texts != rest
     _refuse(options, rest, several)
+    scratch.refuse_missing()
     orphans.remove()
     if options.calibrate or options.doctor:
         return calibrate(options, argv) if options.calibrate else examine(options)
@@ -58,7 +60,7 @@ def _score(options: ReportOptions, trial: Trial) -> int:
     outputs.refuse(options, trial.run)
     score = repeated.score if options.repeat > 1 else score_run
     report, content = score(options, trial)
-    told = filter(None, [repeated.told(content), headline.render(report, content)])
+    told = filter(None, [report.agent_failed, repeated.told(content), headline.render(report, content)])
     print(colours.painted("\n\n".join(told)))
     print(f"\nResults: {trial.run.results_path}")
     outputs.write(options, trial.run, content)
@@ -79,8 +81,16 @@ def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
         raise UsageError("--repeat scores predictions several times: leave --calibrate and --doctor out.")
     outputs.refuse(options)
     gate.refuse(options, () if alone else rest)
-    if alone in ([], ["doctor"]) and (options.task or options.filter_category):
-        raise UsageError("--task and --filter-category go with --gold, --null and --calibrate; a run is scored whole.")
+    if alone in ([], ["doctor"]) and (options.task or options.filter_category) and not _is_file(rest, several):
+        raise UsageError(
+            "--task and --filter-category go with --gold, --null, --calibrate and a predictions file; "
+            "a run is scored whole."
+        )
+
+
+def _is_file(rest: Sequence[str], several: bool) -> bool:
+    """Whether predictions made elsewhere are to be scored. Raises: UsageError when there is nothing of that name."""
+    return len(rest) == 1 and not several and find_run(paths.home(), rest[0]) is None
 
 
 def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:

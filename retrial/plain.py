@@ -20,8 +20,21 @@ def to_json(value: object) -> bytes:
 
 
 def to_line(value: object) -> bytes:
-    """In a journal; what is compared with a journal goes through this too. Without what nobody may see."""
-    return KNOWN.masked_bytes((json.dumps(value, default=_plain) + "\n").encode())
+    """In a journal; what is compared with a journal goes through this too. Without the keys that are used."""
+    return KNOWN.masked_data(exact_line(value))
+
+
+def exact_line(value: object) -> bytes:
+    """Nothing is masked: for the cache."""
+    return (json.dumps(value, default=_plain, allow_nan=False) + "\n").encode()
+
+
+def from_json(content: bytes) -> Any:
+    """Parse what we wrote; older versions wrote costs that are not finite as `Infinity`: they are unknown.
+
+    Raises: ValueError, RecursionError.
+    """
+    return json.loads(content, parse_constant=lambda name: None)
 
 
 def fields_of(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +60,7 @@ def _indented(value: object, line: str) -> str:
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return repr(value)
     if isinstance(value, int | float | dict | list | tuple):
-        return json.dumps(value)
+        return json.dumps(value, allow_nan=False)
     return _indented(_plain(value), line)
 
 

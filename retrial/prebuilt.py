@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from retrial import paths
+from retrial import kept, paths
 from retrial.protocols import Sandbox
-from retrial.types import Environment, Job, Limits, Prebuild, fingerprint
-from retrial.whole_files import write_atomically
+from retrial.types import Environment, Job, Prebuild, fingerprint
 
 FOLDER = ".retrial"
 """Where jobs find it, in the folder they start in. No patch can reach it: no solution lies in such a folder."""
-LIMITS = Limits(seconds=300, report_bytes=64 << 20)
-DONE = ".done"
 
 _building = threading.Lock()
+_made_here: set[Path] = set()
+"""By this process: --fresh builds each object once per run."""
 
 
 def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox) -> Mapping[str, bytes]:
@@ -27,21 +28,28 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
     if prebuild is None:
         return {}
     key = fingerprint(prebuild.digest, sandbox.name, sandbox.digest(environment))[:32]
-    folder = paths.cache() / "prebuilt" / key
+    path = paths.cache() / "prebuilt" / f"{key}.json"
     with _building:
-        if not (folder / DONE).exists():
-            _build(prebuild, environment, sandbox, folder)
-    made = [path for path in sorted(folder.glob("*")) if path.name != DONE]
-    return {f"{FOLDER}/{path.name}": path.read_bytes() for path in made}
+        found = None if prebuild.fresh and path not in _made_here else _read(path)
+        if found is None:
+            found = _build(prebuild, environment, sandbox, path)
+    return {f"{FOLDER}/{name}": content for name, content in found.items()}
 
 
-def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, folder: Path) -> None:
-    job = Job(environment=environment, script=prebuild.script, files=prebuild.files, limits=LIMITS)
+def _read(path: Path) -> dict[str, bytes] | None:
+    found: Any = kept.read(path)
+    return None if found is None else {name: base64.b64decode(text) for name, text in found.items()}
+
+
+def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, path: Path) -> dict[str, bytes]:
+    job = Job(environment=environment, script=prebuild.script, files=prebuild.files, limits=prebuild.limits)
     execution = sandbox.run(job)
     if execution.exit_code is None or execution.timed_out or execution.oom or execution.truncated:
         # A busy machine's doing, perhaps: tried again by the next.
-        return
-    for name, content in execution.reports.items() if execution.exit_code == 0 else ():
-        write_atomically(folder / name.replace("/", "-"), content)
+        return {}
     # A build that failed by itself is remembered too: the check will say what is wrong.
-    write_atomically(folder / DONE, b"")
+    reports = execution.reports if execution.exit_code == 0 else {}
+    made = {name.replace("/", "-"): content for name, content in sorted(reports.items())}
+    kept.write(path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True)
+    _made_here.add(path)
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from retrial.attempts import Usage
@@ -74,6 +74,11 @@ def price(model: str, given: tuple[float, float] | None) -> Price | None:
     if looked_up is None:
         return None
     return Price(prompt=looked_up[0] * 1000, completion=looked_up[1] * 1000, table=table)
+
+
+def no_price(models: Iterable[str]) -> str:
+    """Why a cost is unknown, and what to do."""
+    return f"no price for {', '.join(dict.fromkeys(models)) or 'the model'}; give --price"
 
 
 def parse_price(text: str) -> tuple[float, float]:

@@ -68,11 +68,13 @@ def _end_by_signal() -> None:
 
 def _keep_secrets() -> None:
     """Whoever writes for people, be it a library, or Python itself with a traceback."""
-    KNOWN.learn_variables(os.environ)
+    KNOWN.guess_variables(os.environ)
     KNOWN.learn_arguments(sys.argv[1:])
     for name in ("stdout", "stderr"):
-        # A closed one is None; the next file that is opened must not take its place.
-        stream = getattr(sys, name) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+        stream = getattr(sys, name)
+        if stream is None or stream.closed:
+            # Its descriptor may be free: the next file that is opened must not take its place.
+            stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
         setattr(sys, name, KNOWN.masking(stream))
 
 
@@ -93,10 +95,6 @@ def _run(name: str, module: str) -> int:
         return NOT_MEASURED
     except NotMeasured as error:
         print(f"{name}: nothing was done: {error}", file=sys.stderr)
-        return NOT_MEASURED
-    except BrokenPipeError:
-        # The reader of our output has gone; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_MEASURED
     except OSError as error:
         print(f"{name}: a file cannot be read or written: {error}. {goes_on()}", file=sys.stderr)

@@ -89,6 +89,8 @@ class Toolchain:
     """Small files to create in the sandbox, absolute path → content."""
     path: tuple[str, ...] = ()
     """Folders that go in front of PATH."""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """Tools that only some tasks need and that are not here → one sentence saying what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,8 @@ class Language:
     `lint.txt` among the reports, if it has any line, is what is wrong with the solution whatever the tests say."""
     reference: Callable[[tuple[str, ...], Mapping[str, bytes]], Mapping[str, bytes]]
     """(Solution paths, the reference's files by path) → the files they stand for."""
+    optional: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Those of `tools` that only some tasks need → a file of the task, and a pattern in it that says so."""
     reference_files: tuple[str, ...] = ()
     """Where a reference may have more files than the exercise lists."""
     build_folders: tuple[str, ...] = ()

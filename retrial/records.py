@@ -64,12 +64,17 @@ def attempt_record(attempt: Attempt) -> dict[str, object]:
         "num_user_asks": effort.user_asks if effort else 0,
         "faults": dict(Counter(effort.faults)) if effort else {},
         "notes": list(effort.notes) if effort else [],
+        # Only where there is one, so that records of earlier versions can be read back unchanged.
+        **({"agent_error": effort.error} if effort and effort.error else {}),
         "lint_errors": list(verdict.lint) if verdict else [],
         "visible": {
             "outcome": verdict.outcome if verdict else None,
             "reason": verdict.reason if verdict else attempt.error,
             "tests": dict(verdict.tests) if verdict else {},
             "seconds": round(verdict.seconds, 3) if verdict else 0,
+            "cpu_seconds": verdict.cpu_seconds and round(verdict.cpu_seconds, 3) if verdict else None,
+            "files": list(verdict.chosen) if verdict else [],
+            "fallbacks": list(verdict.fallbacks) if verdict else [],
         },
     }
 
@@ -108,6 +113,7 @@ def _effort(record: Mapping[str, Any]) -> Effort:
         user_asks=record["num_user_asks"],
         faults=tuple(Counter(record["faults"]).elements()),
         notes=tuple(record["notes"]),
+        error=record.get("agent_error", ""),
         **{name: record[name] for name in _EFFORTS},
     )
 
@@ -119,6 +125,9 @@ def _verdict(record: Mapping[str, Any]) -> Verdict:
         reason=visible["reason"],
         tests={test: Status(status) for test, status in visible["tests"].items()},
         seconds=visible["seconds"],
+        cpu_seconds=visible.get("cpu_seconds"),
+        chosen=tuple(visible.get("files", ())),
+        fallbacks=tuple(visible.get("fallbacks", ())),
         lint=tuple(record["lint_errors"]),
         dropped=tuple(record["dropped_paths"]),
     )

@@ -6,8 +6,9 @@ says which tests there are, whether the task can tell right from wrong here, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from retrial import cache, canaries, hidden_tests, patches, registry
 from retrial.checks import check_selection, run_check, select
@@ -29,6 +30,15 @@ class Reference:
     cached: bool = False
     hurried: bool = False
     """Candidates ran out of time: on another day there may be more canaries."""
+
+    @property
+    def strong(self) -> bool:
+        """It passed, and a canary that is a copy of a real test failed as it must."""
+        return self.verdict.resolved and any(canary.strong for canary in self.canaries)
+
+    @property
+    def timed_out(self) -> bool:
+        return self.verdict.outcome is Outcome.TIMED_OUT
 
     @property
     def expected(self) -> Mapping[str, Status] | None:
@@ -66,27 +76,53 @@ def reference(
 
 def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
     """All candidates at once; where they keep the reference from passing, fewer of them, down to none."""
-    groups = [_candidates(task, check)]
+    run = partial(_run, task, patch, sandbox=sandbox)
+    whole = _candidates(task, check)
+    first = run(check, whole)
+    if whole and first.timed_out:
+        # Candidates get time of their own only after the task's own tests have ended.
+        own = run(check, ())
+        if not own.verdict.resolved:
+            return replace(own, hurried=True)
+        check = replace(check, own_ended=True)
+        first = run(check, whole)
+    if not whole or first.verdict.resolved:
+        return first
+    found = _fewer(partial(run, check), whole, hurried=first.timed_out)
+    if not found.verdict.resolved:
+        return found
+    # It failed with all of them and passed with fewer: that may have been the moment, not the candidates.
+    again = run(check, whole)
+    return again if again.strong else replace(found, hurried=found.hurried or again.timed_out)
+
+
+def _fewer(run: Callable[[Sequence[Canary]], Reference], whole: Sequence[Canary], *, hurried: bool) -> Reference:
+    """What smaller groups of candidates show, large ones first: one that cannot be compiled is not to cost all."""
     best: Reference | None = None
-    hurried = False
-    for _ in range(RUNS):
-        if not groups or not groups[0]:
+    groups = _halves(whole)
+    for _ in range(RUNS - 1):
+        if not groups:
             break
         group = groups.pop(0)
-        found = _run(task, patch, check, group, sandbox)
+        found = run(group)
+        if found.strong:
+            return found
         if found.verdict.resolved:
-            if any(canary.strong for canary in found.canaries):
-                return found
             best = found if best is None or not best.canaries else best
-        elif len(group) > 1:
-            half = len(group) // 2
-            # Large ones first: one that cannot be compiled is not to cost all others.
-            groups = [*groups, group[:half], group[half:]]
-        hurried = hurried or found.verdict.outcome is Outcome.TIMED_OUT
-    return replace(best or Reference(verdict=run_check(task, patch, check, sandbox)), hurried=hurried)
+        else:
+            groups += _halves(group)
+        hurried = hurried or found.timed_out
+    return replace(best or run(()), hurried=hurried)
 
 
-def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], sandbox: Sandbox) -> Reference:
+def _halves(group: Sequence[Canary]) -> list[Sequence[Canary]]:
+    half = len(group) // 2
+    return [group[:half], group[half:]] if half else []
+
+
+def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], *, sandbox: Sandbox) -> Reference:
+    if not group:
+        return Reference(verdict=run_check(task, patch, check, sandbox))
     planted = replace(canaries.plant(check, group), proving=True)
     verdict = run_check(task, patch, planted, sandbox)
     proved = [
@@ -118,14 +154,14 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
     return language.canaries(check.files)
 
 
-def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Verdict:
+def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False) -> Verdict:
     """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in doubt.
 
     With the same canaries as any other run of its tests; run once, as `reference` is.
     """
     check = replace(answer.check, optional=True)
     name = cache.key(task, answer.patch, check, sandbox)
-    found = verdicts.get(name)
+    found = None if fresh else verdicts.get(name)
     selection = select(task, answer.patch, patches.touched(answer.patch))
     if found is None and not isinstance(selection, Verdict):
         found = check_selection(task, selection, hidden_tests.plant(check, task.environment, sandbox), sandbox)

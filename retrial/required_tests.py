@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from retrial import canary_logs, image_trees, official
 from retrial.canary_logs import FAILING
-from retrial.finding import Finding
+from retrial.finding import Finding, overtime
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 from retrial.words import some
 
@@ -49,6 +49,7 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
         tests=seen.tests,
         exit_code=execution.exit_code,
         seconds=execution.seconds,
+        cpu_seconds=execution.cpu_seconds,
         proof="log" if resolved else "",
         canary=", ".join(check.planted),
         proved=seen.proved,
@@ -57,7 +58,7 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
         stderr=execution.stderr,
         telling="" if resolved else _telling(finding.reason, seen.transcript.log),
         applied=seen.transcript.applied,
-        official=_official(execution, seen),
+        official=_official(check, execution, seen),
     )
     if not resolved:
         return shown
@@ -69,9 +70,33 @@ def disputed(required: Required, verdict: Verdict) -> bool:
     """All is well by the official rules, and not by ours."""
     if verdict.outcome not in (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED):
         return False
-    if verdict.official is None:
-        return official.grade(required, image_trees.read(verdict.stdout).log).resolved
-    return verdict.official
+    transcript = image_trees.read(verdict.stdout)
+    if verdict.official is None and not _not_installed(transcript):
+        return official.grade(required, transcript.log).resolved
+    return bool(verdict.official)
+
+
+def misses_network(check: Check, verdict: Verdict) -> bool:
+    """Whether the log of an unresolved run says that there was no network, and there was none."""
+    return not (check.network or verdict.resolved) and bool(_missed(verdict))
+
+
+def network_needed(required: Required, verdict: Verdict, reference: Verdict) -> str:
+    """Why an unresolved run without a network says nothing of its patch; empty where it does.
+
+    The log alone is no reason: a patch could print such words to have its failure left out. The reference must fail for
+    want of a network too, in every required test that the patch fails.
+    """
+    words = _missed(reference)
+    if reference.resolved or not words:
+        return ""
+    if set(not_passed(required, verdict.tests)) - set(not_passed(required, reference.tests)):
+        return ""
+    return f"its tests need a network; without one the reference fails the same tests ({words}): use --network"
+
+
+def _missed(verdict: Verdict) -> str:
+    return official.network_missing(image_trees.read(verdict.stdout).log)
 
 
 def settle(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
@@ -122,12 +147,18 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
     )
 
 
-def _official(execution: Execution, seen: Seen) -> bool | None:
+def _official(check: Check, execution: Execution, seen: Seen) -> bool | None:
     """None where the official runner would have run something else than we did."""
-    if seen.transcript.applied.endswith(image_trees.CONFLICT):
+    if seen.transcript.applied.endswith(image_trees.CONFLICT) or _not_installed(seen.transcript):
         return None
     # A run that came to no end has no official verdict but "not resolved".
-    return bool(seen.graded and seen.graded.resolved and not execution.timed_out)
+    resolved = bool(seen.graded and seen.graded.resolved and not execution.timed_out)
+    starved = not (resolved or check.network) and official.network_missing(seen.transcript.log)
+    return None if starved else resolved
+
+
+def _not_installed(transcript: image_trees.Transcript) -> bool:
+    return image_trees.NOT_INSTALLED in transcript.log.partition(official.START)[0].splitlines()
 
 
 def _finding(check: Check, required: Required, execution: Execution, seen: Seen) -> Finding:
@@ -137,11 +168,11 @@ def _finding(check: Check, required: Required, execution: Execution, seen: Seen)
         return Finding(Outcome.PATCH_DID_NOT_APPLY, said)
     if transcript.broken:
         return Finding(Outcome.INSTALL_FAILED, transcript.broken)
-    if image_trees.NOT_INSTALLED in transcript.log.partition(official.START)[0].splitlines():
-        said = "the changed package could not be installed without a network: use --network"
-        return Finding(Outcome.INSTALL_FAILED, said)
+    if _not_installed(transcript):
+        # That the untouched one can be was tried before this run.
+        return Finding(Outcome.BUILD_FAILED, "the package can be installed without the patch only")
     if execution.timed_out:
-        return Finding(Outcome.TIMED_OUT, f"the tests did not end within {check.timeout:g} s")
+        return overtime(check, execution)
     if execution.oom:
         return Finding(Outcome.BUILD_FAILED, "the tests ran out of memory")
     if execution.exit_code is None:

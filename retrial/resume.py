@@ -23,7 +23,7 @@ class Earlier:
     """What earlier goes at one task left, attempt by attempt."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        found = list(lines)
+        found = goes.that_hold(list(lines))
         self._found = goes.by_attempt(found)
         self._verdicts = goes.verdicts(found)
 

@@ -32,17 +32,22 @@ class Room:
     """Where a program writes, and how much must be free there."""
 
     def __init__(self, folders: Iterable[Path], under_way: int) -> None:
-        self._folders = tuple(dict.fromkeys((*folders, Path(os.environ.get("TMPDIR") or tempfile.gettempdir()))))
+        self._temporary = Path(os.environ.get("TMPDIR") or tempfile.gettempdir())
+        self._folders = tuple(dict.fromkeys((*folders, self._temporary)))
         self._under_way = under_way
         self._first = dict[Path, tuple[int, int]]()
         """What these folders were when they were looked at first."""
         self._floor = FLOOR + EACH * under_way
 
     def refuse_unwritable(self) -> None:
-        """Makes these folders. Raises: UsageError naming the first that nothing can be written to."""
+        """Make these folders, but not the one for temporary files, which is not ours.
+
+        Raises: UsageError naming the first that nothing can be written to.
+        """
         for folder in self._folders:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                if folder != self._temporary:
+                    folder.mkdir(parents=True, exist_ok=True)
                 with tempfile.TemporaryFile(dir=folder):
                     pass
             except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial import __version__, config, served, shards
@@ -36,7 +36,7 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
             "provenance": dict(plan.benchmark.provenance),
             "model_name_or_path": plan.model_name,
             "selected": sorted({*old.get("selected", ()), *tasks}),
-            "prior": list(dict.fromkeys((*old.get("prior", ()), *plan.prior))),
+            "prior": list(dict.fromkeys((*old.get("prior", ()), *_played_again(plan), *plan.prior))),
             "skipped": {**still, **skipped},
             "sandbox": {**sandbox.describe(), "environments": {**_environments(old), **ready.record(sandbox)}},
             "limits": {
@@ -52,6 +52,12 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
             "versions": {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()},
         }
     )
+
+
+def _played_again(plan: Plan) -> Sequence[str]:
+    """What selected the tasks of the run that is played again selected those of this one."""
+    found: Sequence[str] = plan.recording.run.config().get("prior", ()) if plan.recording else ()
+    return found
 
 
 def add_what_came(plan: Plan, sandbox: Bounded, ready: Ready, answered: served.Served) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import json
 import logging
+import math
 import os
 import platform
 from collections import deque
@@ -137,9 +138,10 @@ class _File(logging.Handler):
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def _close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        # Forgotten first: an interrupt between the two must not lead to closing it twice.
+        opened, self._descriptor = self._descriptor, -1
+        if opened >= 0:
+            os.close(opened)
 
     def close(self) -> None:
         self._close()
@@ -157,6 +159,13 @@ class _Line(logging.Formatter):
         }
         # Libraries put fields of their own into every record.
         own = (name for name in vars(record) if name not in _STANDARD and not name.startswith("_"))
-        fields = {name: getattr(record, name) for name in own}
+        fields = {name: _finite(getattr(record, name)) for name in own}
         trace = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
-        return KNOWN.masked(json.dumps({**known, **_ABOUT.get(), **fields, **trace, **known}, default=str))
+        return KNOWN.masked(
+            json.dumps({**known, **_ABOUT.get(), **fields, **trace, **known}, default=str, allow_nan=False)
+        )
+
+
+def _finite(value: object) -> object:
+    """JSON has no other numbers."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from retrial import registry
@@ -11,6 +12,9 @@ from retrial.errors import SandboxError
 from retrial.protocols import Language, Sandbox
 from retrial.sandboxes import HELP
 from retrial.types import Environment
+
+UNCOUNTED = "CPU and memory of the kernel, such as socket buffers, are not limited"
+"""By a supervisor."""
 
 
 def sandbox(machine: Machine) -> Iterator[Diagnosis]:
@@ -54,10 +58,11 @@ def bubblewrap(machine: Machine) -> Iterator[Diagnosis]:
         return
     said = machine.open("bwrap").describe()
     found = f"bubblewrap {said['version']}, limits held by {said['limits']}"
-    if said["limits"] != "rlimits":
+    if said["limits"] not in ("supervisor", "rlimits"):
         yield Diagnosis(about="bwrap", state=State.OK, found=found)
         return
-    fix = "limits are each process's own; delegate a cgroup, run under systemd, or use Docker"
+    lacking = f"memory is {said['memory']}" if "memory" in said else UNCOUNTED
+    fix = f"{lacking}: delegate a cgroup, log in with systemd, or use Docker for code that you do not trust"
     yield Diagnosis(about="bwrap", state=State.WARNING, found=found, fix=fix)
 
 
@@ -70,14 +75,14 @@ def limits(name: str) -> Check:
         from retrial.sandboxes._trials import TRIED, holes
 
         about, part = f"limits: {name}", machine.open(name)
-        order = sorted(registry.names("languages"), key=lambda name: name != "python")
-        ready = [each for own in order if _ready(part, each := language(own).environment)]
-        if not ready:
-            found, fix = "not tried: no environment is ready", "run 'python report.py --gold' once, which makes one"
+        environment = language("python").environment
+        if not _ready(part, environment):
+            found = "not tried: the environment of Python tasks is not ready"
+            fix = "run 'python report.py --gold' once, which makes it"
             yield Diagnosis(about=about, state=State.WARNING, found=found, fix=fix)
             return
         try:
-            seen = tuple(holes(part, ready[0]))
+            seen = tuple(holes(part, environment))
         except SandboxError as error:
             seen = (str(error).rstrip("."),)
         for hole in seen:
@@ -107,6 +112,10 @@ def toolchain(name: str) -> Check:
             return
         found = f"{part.state(its.environment)}; at least {its.minimum}"
         yield Diagnosis(about=f"host: {name}", state=State.OK, found=found)
+        for tool in its.optional:
+            if why_not := part.missing(replace(its.environment, needs=(tool,))):
+                fix = f"until then {name} tasks that need it are skipped"
+                yield Diagnosis(about=f"host: {tool}", state=State.WARNING, found=why_not.rstrip("."), fix=fix)
 
     return check
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, hidden_tests, image_trees, patches, required_tests, runlog, tampering
+from retrial import cache, hidden_tests, image_trees, patches, reinstall, required_tests, runlog, tampering
 from retrial.calibration import calibrated
-from retrial.checks import check_selection, installs, select
-from retrial.errors import EnvironmentMissing, NotInstalled, NotMeasured, TreeError
+from retrial.checks import check_selection, select
+from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
 from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, recorded, reference, shown, stub_void
@@ -59,17 +59,28 @@ class Scorer:
         with runlog.about(task=task.instance_id):
             return self._score(task, submission)
 
+    def answer(self, task: Task) -> Answer:
+        """With our own time limit and, if all is to be made again, without what was prebuilt."""
+        found = self.benchmark.answer(task.instance_id)
+        check = replace(found.check, timeout=self.timeout or found.check.timeout)
+        if self.fresh and check.prebuild:
+            check = replace(check, prebuild=replace(check.prebuild, fresh=True))
+        if self.fresh and check.reinstall:
+            trial = replace(check.reinstall.trial, fresh=True)
+            check = replace(check, reinstall=replace(check.reinstall, trial=trial))
+        return replace(found, check=check)
+
     def _score(self, task: Task, submission: Submission) -> Scored:
-        answer = self.benchmark.answer(task.instance_id)
-        answer = replace(answer, check=replace(answer.check, timeout=self.timeout or answer.check.timeout))
+        answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = self._reference(task, answer)
         selection = select(task, submission.patch, patches.touched(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
-        if verdict.dropped:
-            # Of a part of a patch there is no official verdict: the official runner would have taken it whole.
-            verdict = replace(verdict, official=None)
         counted = "" if isinstance(selection, Verdict) else selection.patch
+        offline = not answer.check.network and reinstall.changes_dependencies(patches.touched(counted))
+        if verdict.dropped or offline:
+            # The official runner would have taken the whole patch, and fetched what the package then depends on.
+            verdict = replace(verdict, official=None)
         # After the verdict, which is the stub's own with `--null`.
         void, is_calibrated = self._void(task, answer, known, self._runs(selection))
         return Scored(
@@ -133,16 +144,22 @@ class Scorer:
     def run(self, task: Task, selection: Selection, check: Check, answer: Answer) -> Verdict:
         """Whatever the cache holds."""
         planted = hidden_tests.plant(check, task.environment, self.sandbox)
-        try:
-            verdict = check_selection(task, selection, planted, self.sandbox, untouched=self.untouched)
-        except NotInstalled:
-            if not installs(task, check, self.sandbox):
-                raise
-            why = "the package can be installed without the patch only"
-            return Verdict(outcome=Outcome.BUILD_FAILED, reason=why, dropped=selection.dropped)
-        if check.required is None or not required_tests.disputed(check.required, verdict):
+        verdict = check_selection(task, selection, planted, self.sandbox, untouched=self.untouched)
+        if check.required is None:
             return verdict
-        return required_tests.settle(check.required, verdict, shown(task, answer, self.sandbox, self.verdicts))
+        if required_tests.misses_network(check, verdict):
+            self._refuse_without_network(task, selection, verdict, answer)
+        if not required_tests.disputed(check.required, verdict):
+            return verdict
+        seen = shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        return required_tests.settle(check.required, verdict, seen)
+
+    def _refuse_without_network(self, task: Task, selection: Selection, verdict: Verdict, answer: Answer) -> None:
+        """Raises: NetworkNeeded where the reference shows that the patch is not at fault."""
+        own = selection.patch == answer.patch
+        seen = verdict if own else shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        if answer.check.required and (why := required_tests.network_needed(answer.check.required, verdict, seen)):
+            raise NetworkNeeded(f"{task.instance_id}: {why}.")
 
 
 def _kept(check: Check) -> Check:

@@ -145,6 +145,7 @@ def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], w
         visible_is_hidden=trial.benchmark.visible_is_hidden,
         scored=scored,
         not_predicted=trial.not_predicted,
+        agent_failed=trial.agent_failed,
         skipped=skipped,
         records=trial.records,
         spent=trial.run.spent(),
@@ -154,6 +155,7 @@ def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], w
         visible_tests=stored["identity"].get("visible_tests"),
         agent_isolated=stored.get("agent", {}).get("isolated"),
         shards=stored.get("shards", {}),
+        prior=tuple(stored.get("prior", ())),
         rungs=tuple(stored["identity"].get("models", ())),
         reasoning_effort=_reasoning_effort(stored["identity"]),
         provenance={

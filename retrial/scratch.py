@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from retrial import owners, safe_files
+from retrial.errors import UsageError
 
 MEMORY = Path("/dev/shm")
 ROOM = 20
@@ -39,6 +40,13 @@ def place(size: int = 0) -> Path | None:
     if wanted := os.environ.get("TMPDIR"):
         return Path(wanted)
     return MEMORY if _room() > ROOM * max(size, SMALL) else None
+
+
+def refuse_missing() -> None:
+    """Raise UsageError if TMPDIR names no folder: to create it, or to use /tmp instead, would surprise."""
+    wanted = os.environ.get("TMPDIR")
+    if wanted and not os.path.isdir(wanted):
+        raise UsageError(f"TMPDIR is '{wanted}', which is not a folder: create it, or unset TMPDIR.")
 
 
 def places() -> tuple[Path, ...]:

@@ -1,7 +1,10 @@
 """What people must not find written down: keys and passwords that this program uses or was given, in whatever form.
 
-`hidden` works by names, for options and addresses. `masked` works by values: whatever leaves the program goes through
-it, and what was learned before is not in there any more.
+`hidden` works by names, for options and addresses. `masked` works by values: every text for people goes through it.
+
+Values are known for certain (a model's key, a login in an address, what an agent is given) or only guessed from the
+name of an environment variable. What is read back as data, such as a patch or a reply, goes through `masked_data`,
+which knows the certain ones alone: a guess may be wrong, and would then change code. See docs/trust.md, "Keys".
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TextIO
 from urllib.parse import quote, quote_plus, unquote
@@ -54,32 +58,49 @@ class Known:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: frozenset[str] = frozenset()
+        self._guesses: frozenset[str] = frozenset()
         self._texts: tuple[str, ...] = ()
         self._bytes: tuple[bytes, ...] = ()
+        self._certain: tuple[bytes, ...] = ()
 
     @property
     def values(self) -> frozenset[str]:
-        """For a process elsewhere that is to know them too."""
+        """The certain ones, for a process elsewhere that is to know them too."""
         return self._values
+
+    @property
+    def guesses(self) -> frozenset[str]:
+        """The others, for the same."""
+        return self._guesses - self._values
 
     def learn(self, *values: str, shortest: int = SHORTEST) -> None:
         """Keys and passwords; plain words, numbers, and what is too short to be told from those, are left."""
-        found = {value.strip() for value in values}
-        new = {value for value in found if len(value) >= shortest and not _PLAIN.fullmatch(value)}
+        self._add(_distinct(values, shortest), frozenset())
+
+    def guess(self, *values: str, shortest: int = SHORTEST) -> None:
+        """As `learn`, for values that may be something else: they are masked in texts for people only."""
+        self._add(frozenset(), _distinct(values, shortest))
+
+    def _add(self, certain: frozenset[str], guessed: frozenset[str]) -> None:
         with self._lock:
-            if new <= self._values:
+            if certain <= self._values and guessed <= self._guesses:
                 return
-            self._values |= new
-            forms = {form for value in self._values for form in _forms(value)}
-            # A longer one may hold a shorter one.
-            self._texts = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-            self._bytes = tuple(form.encode("utf-8", "surrogateescape") for form in self._texts)
+            self._values |= certain
+            self._guesses |= guessed
+            self._texts = _longest_first(self._values | self._guesses)
+            self._bytes = _encoded(self._texts)
+            self._certain = _encoded(_longest_first(self._values))
 
     def learn_variables(self, variables: Mapping[str, str]) -> None:
         """Those that have the name of a secret, and passwords in addresses."""
-        for name, value in variables.items():
-            if value and _NAME.search(name) and not _is_path(value):
-                self.learn(value)
+        self.learn(*_named_like_keys(variables))
+        for value in variables.values():
+            self.learn_address(value)
+
+    def guess_variables(self, variables: Mapping[str, str]) -> None:
+        """As `learn_variables`, for variables that happen to be set: `CACHE_KEY` may hold anything."""
+        self.guess(*_named_like_keys(variables))
+        for value in variables.values():
             self.learn_address(value)
 
     def learn_given(self, variables: Mapping[str, str]) -> None:
@@ -116,10 +137,16 @@ class Known:
             content = content.replace(form, HIDDEN.encode())
         return content
 
+    def masked_data(self, content: bytes) -> bytes:
+        """For what is read back as data: without the values that are secret for certain."""
+        for form in self._certain:
+            content = content.replace(form, HIDDEN.encode())
+        return content
+
     def masking(self, stream: TextIO) -> TextIO:
         """The same stream, for text that is masked on its way."""
         # Also where nothing is learned yet: what is written later may hold what is learned by then.
-        return _MaskedStream(stream, self)
+        return _MaskedStream(stream, self) if hasattr(stream, "buffer") else _MaskedText(stream, self)
 
 
 KNOWN = Known()
@@ -134,8 +161,64 @@ class _MaskedStream(io.TextIOWrapper):
         self._stream, self._known = stream, known
 
     def write(self, text: str) -> int:
-        super().write(self._known.masked(text))
+        with self._though_unread():
+            super().write(self._known.masked(text))
         return len(text)
+
+    def flush(self) -> None:
+        with self._though_unread():
+            super().flush()
+
+    @contextmanager
+    def _though_unread(self) -> Iterator[None]:
+        """Once the reader has gone (`| head -1`), write to nowhere: what is left to do must be done all the same."""
+        try:
+            yield
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            super().flush()
+
+
+class _MaskedText(io.TextIOBase, TextIO):
+    """For a stream of text that has no bytes below it, such as an `io.StringIO`."""
+
+    def __init__(self, stream: TextIO, known: Known) -> None:
+        self._stream, self._known = stream, known
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._known.masked(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _distinct(values: Iterable[str], shortest: int) -> frozenset[str]:
+    """Without plain words, numbers, and what is too short to be told from those."""
+    found = {value.strip() for value in values}
+    return frozenset(value for value in found if len(value) >= shortest and not _PLAIN.fullmatch(value))
+
+
+def _named_like_keys(variables: Mapping[str, str]) -> Iterator[str]:
+    return (value for name, value in variables.items() if value and _NAME.search(name) and not _is_path(value))
+
+
+def _longest_first(values: frozenset[str]) -> tuple[str, ...]:
+    """All forms of these; a longer one may hold a shorter one."""
+    forms = {form for value in values for form in _forms(value)}
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
+def _encoded(texts: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(text.encode("utf-8", "surrogateescape") for text in texts)
 
 
 def _forms(value: str) -> Iterator[str]:

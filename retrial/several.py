@@ -14,7 +14,6 @@ from retrial.progress import say
 from retrial.sandboxes import skipped
 from retrial.stats import total
 from retrial.store import Run
-from retrial.table import money
 from retrial.words import counted
 
 
@@ -105,10 +104,15 @@ def _write_config(several: Several) -> None:
 
 
 def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
-    costs = []
+    costs: list[float | None] = []
+    unpriced: list[str] = []
     for plan in plans:
         tasks = [task for task in plan.tasks if task.instance_id not in left_out and not plan.is_done(task)]
-        costs.append(total(cost for _, cost in dry_run.most_it_costs(plan, tasks)))
-        print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: at most {money(costs[-1])}")
-    print(f"All {counted(len(plans), 'run')} together: at most {money(total(costs))}. Nothing was asked.")
+        found = dry_run.most_it_costs(plan, tasks)
+        costs.append(total(cost for _, cost in found))
+        own = [name for name, cost in found if cost is None]
+        unpriced += own
+        print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: {dry_run.at_most(costs[-1], own)}")
+    together = dry_run.at_most(total(costs), unpriced)
+    print(f"All {counted(len(plans), 'run')} together: {together}. Nothing was asked.")
     return program.DONE

@@ -18,6 +18,7 @@ from retrial.errors import (
     EnvironmentMissing,
     NotMeasured,
     NotRecorded,
+    Overloaded,
     PatchError,
     Stopped,
     TreeError,
@@ -171,7 +172,7 @@ def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, bla
     except NotMeasured as error:
         attempt = replace(blank, error=str(error) or type(error).__name__)
         # What the next attempt would meet too.
-        fatal = isinstance(error, BudgetSpent | NotRecorded | TreeError | EnvironmentMissing)
+        fatal = isinstance(error, BudgetSpent | NotRecorded | TreeError | EnvironmentMissing | Overloaded)
     else:
         fatal = False
     seconds = time.monotonic() - started + chat.replayed

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ from retrial import damage, ledger, small_files
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
-from retrial.plain import to_json
+from retrial.names import plain_path
+from retrial.plain import from_json, to_json
 from retrial.progress import NOTE, say
 from retrial.secrets import KNOWN
-from retrial.whole_files import sync_folder, write_again, write_atomically, write_if_other
+from retrial.whole_files import sync_folder, write_again, write_atomically, write_data, write_if_other
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 
-OFFICIAL_FILES = ("patch.diff", "report.json", "test_output.txt", "eval.sh")
+PATCH = "patch.diff"
+OFFICIAL_FILES = (PATCH, "report.json", "test_output.txt", "eval.sh")
 """What SWE-bench's own runner leaves of one instance."""
 
-BESIDE = ("report.html", "compare.html", "preds.json", "aider.yaml", "eval_results.yaml")
+PREDICTIONS = "preds.json"
+BESIDE = ("report.html", "compare.html", PREDICTIONS, "aider.yaml", "eval_results.yaml")
 """What is made of results.json."""
 
 
@@ -45,7 +49,7 @@ def _read_json(path: Path) -> tuple[bytes, Any]:
     """What is there, and what that says."""
     try:
         content = small_files.read(path)
-        return content, json.loads(content)
+        return content, from_json(content)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -57,6 +61,15 @@ def _object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path} must hold a JSON object.")
     return value
+
+
+def _links(folder: Path) -> list[str]:
+    """Folders themselves may be links: the user chose them."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
+    return sorted(f"{plain_path(path)} is {kind}." for path, kind in kinds.items() if kind)
 
 
 class Run:
@@ -127,6 +140,15 @@ class Run:
         # Before the first journal: without it, what that says is of no use.
         sync_folder(self.folder)
 
+    def refuse_links(self) -> None:
+        """Raise UsageError naming each symlink, FIFO, socket and device in the run's folders.
+
+        None is ever written there, and in a run that a stranger made we would read or write what it leads to.
+        """
+        folders = (self.folder, self.folder / "journal", self.logs)
+        if problems := [problem for folder in folders for problem in _links(folder)]:
+            raise damage.refuse(problems, "A run holds regular files only: replace each of these by the file itself.")
+
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
 
@@ -166,10 +188,12 @@ class Run:
         # The chat first: a prediction on disk means that its task is done.
         self.write_chat(instance_id, chat)
         content = to_json(record)
-        if KNOWN.masked_bytes(content) != content:
+        if KNOWN.masked_data(content) != content:
             # The patch may not be to the byte the one that was tried.
-            content = KNOWN.masked_bytes(to_json({**record, "masked": True}))
-        write_atomically(self.prediction_path(instance_id), damage.sealed(content))
+            content = KNOWN.masked_data(to_json({**record, "masked": True}))
+        path = self.prediction_path(instance_id)
+        write_data(path, damage.sealed(content), sure=True)
+        _tell_of_keys(path, to_json(record.get("model_patch")))
 
     def write_chat(self, instance_id: str, chat: str) -> None:
         write_again(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
@@ -218,19 +242,22 @@ class Run:
 
         text = io.StringIO()
         # In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write.
-        jsonlines.Writer(text, dumps=json.dumps).write_all(rows)
-        write_atomically(self.bundle_path, text.getvalue().encode())
+        jsonlines.Writer(text, dumps=partial(json.dumps, allow_nan=False)).write_all(rows)
+        write_data(self.bundle_path, KNOWN.masked_data(text.getvalue().encode()), sure=True)
 
     def write_results(self, results: Mapping[str, object]) -> None:
         write_atomically(self.results_path, to_json(results))
 
     def write_beside(self, name: str, content: bytes | None) -> Path | None:
-        """One of `BESIDE`, masked like every file; None where there is nothing to say: then an earlier one is gone."""
+        """One of `BESIDE`, masked; None where there is nothing to say: then an earlier one is gone."""
         path = self.folder / BESIDE[BESIDE.index(name)]
         if content is None:
             path.unlink(missing_ok=True)
             return None
-        write_atomically(path, content)
+        if name == PREDICTIONS:
+            write_data(path, KNOWN.masked_data(content), sure=True)
+        else:
+            write_atomically(path, content)
         return path
 
     def beside(self, name: str) -> str:
@@ -261,7 +288,9 @@ class Run:
         if not files and not folder.is_dir():
             return
         for name in OFFICIAL_FILES:
-            if name in files:
+            if name == PATCH and name in files:
+                write_data(folder / name, KNOWN.masked_data(files[name]))
+            elif name in files:
                 write_again(folder / name, files[name])
             else:
                 (folder / name).unlink(missing_ok=True)
@@ -295,7 +324,7 @@ class Run:
 
     def keep_sums(self) -> None:
         """So that the next one need not read every journal."""
-        write_again(self.folder / "journal" / ledger.NAME, ledger.content(self.folder / "journal"))
+        write_data(self.folder / "journal" / ledger.NAME, ledger.content(self.folder / "journal"))
 
 
 def find_run(home: Path, text: str) -> Run | None:
@@ -339,6 +368,15 @@ def _runs(home: Path) -> list[Run]:
     """All that there are."""
     names = sorted(path.name for path in (home / "predictions").glob("*"))
     return [run for run in (Run(home, name) for name in names if SAFE.fullmatch(name)) if run.exists()]
+
+
+def _tell_of_keys(path: Path, patch: bytes) -> None:
+    """A patch is never changed, and a key never published, without a word."""
+    if KNOWN.masked_data(patch) != patch:
+        say(f"{NOTE}the patch in {path} contained a key; it is masked there, and the patch is scored as it is written")
+    elif KNOWN.masked_bytes(patch) != patch:
+        held = "the value of an environment variable that is named like a key"
+        say(f"{NOTE}the patch in {path} contains {held}; it is kept as it is: check it before you publish it")
 
 
 def _safe(name: str) -> str:

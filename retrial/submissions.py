@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, patches
+from retrial import damage, patches, small_files
 from retrial.errors import PatchError, UsageError
 
 
@@ -33,7 +33,7 @@ class Imported:
 def read(path: Path, known: Collection[str]) -> Imported:
     """Raises: UsageError when there is no such file, or not one line of it can be used."""
     try:
-        content = path.read_bytes()
+        content = small_files.read(path)
     except OSError as error:
         raise UsageError(f"The predictions file {path} cannot be read: {error.strerror}.") from error
     imported = Imported()
@@ -56,8 +56,8 @@ def read(path: Path, known: Collection[str]) -> Imported:
     return imported
 
 
-def refuse(imported: Imported) -> UsageError:
-    return damage.refuse(imported.problems)
+def refuse(imported: Imported, *help: str) -> UsageError:
+    return damage.refuse(imported.problems, *help)
 
 
 def _rows(path: Path, content: bytes, imported: Imported) -> Iterator[tuple[int, Any]]:

@@ -30,6 +30,8 @@ class Report:
     scored: tuple[Row, ...]
     not_predicted: Mapping[str, str] = field(default_factory=dict)
     """Selected tasks that phase 1 did not finish: id → reason."""
+    agent_failed: str = ""
+    """A sentence, if every attempt ended with an error and an empty patch: then there is no rate."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     records: Mapping[str, Brief] = field(default_factory=dict)
     """Prediction records of phase 1, by id; empty for files made elsewhere."""
@@ -49,6 +51,8 @@ class Report:
     reasoning_effort: str = ""
     shards: Mapping[str, Any] = field(default_factory=dict)
     """Of a run made of shards: which there are, and which are missing."""
+    prior: tuple[str, ...] = ()
+    """Runs whose results selected its tasks."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
     """What `--attempts` found out of patches that were not chosen: task → patch → verdict."""
@@ -101,7 +105,6 @@ class Report:
 
 def results(report: Report) -> dict[str, object]:
     """The content of results.json."""
-    calibrated = [row for row in report.measured if not row.void]
     found, tries = _measured_cases(report), report.tries()
     return {
         **_lists(report),
@@ -110,16 +113,12 @@ def results(report: Report) -> dict[str, object]:
         **({"shards": dict(report.shards)} if report.shards else {}),
         "benchmark": report.benchmark,
         "visible_tests": report.visible_tests,
+        "prior": list(report.prior),
         "agent_isolated": report.agent_isolated,
+        "agent_failed": report.agent_failed or None,
         "tamper": _tamper(report),
         "totals": {**totals(report), "tests": tests(report.measured)},
-        "rate": {
-            **rate(report.measured),
-            "attempts": report.attempts(),
-            "visible_is_hidden": report.visible_is_hidden,
-        },
-        "rate_calibrated": rate(calibrated),
-        "rate_of_benchmark": stats.rate(len(report.resolved), report.benchmark_size),
+        **_rates(report),
         "official_differs": report.official_differs,
         "statistics": seed_statistics.build(report.measured, report.records, report.spent, report.benchmark_size),
         "not_measured": report.not_measured,
@@ -159,6 +158,19 @@ def _attempts(report: Report, tries: Mapping[str, Tries]) -> dict[str, object]:
             if not each.outcome.measured
         ],
     }
+
+
+def _rates(report: Report) -> dict[str, object]:
+    found = {
+        "rate": rate(report.measured),
+        "rate_calibrated": rate([row for row in report.measured if not row.void]),
+        "rate_of_benchmark": stats.rate(len(report.resolved), report.benchmark_size),
+    }
+    if report.agent_failed:
+        # Not even of the whole benchmark, where what is missing counts as unresolved.
+        found = {name: {**dict.fromkeys(each), "resolved": 0, "of": 0} for name, each in found.items()}
+    found["rate"] |= {"attempts": report.attempts(), "visible_is_hidden": report.visible_is_hidden}
+    return {**found}
 
 
 def rate(rows: Sequence[Row]) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from retrial import test_counts
 from retrial.calibration import ADVICE, MORE_TIME, Worth
 from retrial.words import one_line, printable
 
@@ -43,7 +44,7 @@ def _instances(instances: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for row in instances:
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
-        rows.append((row["instance_id"], row["outcome"], _passed(row), tries, short(row["reason"])))
+        rows.append((row["instance_id"], row["outcome"], test_counts.shown(row), tries, short(row["reason"])))
     return aligned(("instance", "outcome", "tests", "try", "reason"), rows)
 
 
@@ -53,7 +54,7 @@ def _references(instances: Sequence[Mapping[str, Any]]) -> str:
         (
             row["instance_id"],
             row["outcome"],
-            _passed(row),
+            test_counts.shown(row),
             f"{row['seconds']:.2f}",
             row["proof"] or "-",
             short(row["reason"] or "; ".join(each["of"] for each in row["canaries"])),
@@ -61,11 +62,6 @@ def _references(instances: Sequence[Mapping[str, Any]]) -> str:
         for row in instances
     ]
     return aligned(("instance", "outcome", "tests", "seconds", "proof", "canaries, or reason"), rows)
-
-
-def _passed(row: Mapping[str, Any]) -> str:
-    shown = (row.get("tests_required_passed", row["tests_passed"]), row.get("tests_required", len(row["tests"])))
-    return f"{shown[0]}/{shown[1]}" if row["tests"] else "-"
 
 
 def short(text: str) -> str:
@@ -86,6 +82,11 @@ def _languages(by_language: Mapping[str, Mapping[str, Any]]) -> str:
         for name, row in by_language.items()
     ]
     return aligned(("language", "measured", "resolved", "rate", "tests"), rows)
+
+
+def rate(found: Mapping[str, Any]) -> str:
+    """With its interval, in short; of nothing there is none."""
+    return f"{found['percent']:.1f} % ({found['low']:.0f} to {found['high']:.0f})" if found["of"] else "-"
 
 
 def ladder(rungs: Sequence[Mapping[str, Any]], *, scored: bool) -> str:
@@ -134,7 +135,7 @@ def _compared(model: str, edit_format: str, row: Mapping[str, Any]) -> tuple[str
         model,
         edit_format,
         f"{row['resolved']}/{row['of']}",
-        f"{row['percent']:.1f} % ({row['low']:.0f} to {row['high']:.0f})",
+        rate(row),
         f"{common['resolved']}/{common['of']}",
         _share_of_cases(row, "pass_rate_1"),
         _share_of_cases(row, "pass_rate_2"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from retrial.goes import by_attempt, last_ladder
 from retrial.journal import Line
+from retrial.lines import DISCARDED
 from retrial.table import money
 
 SHOWN_CHARACTERS = 8000
@@ -20,7 +21,8 @@ def markdown(instance_id: str, outcome: str, lines: Iterable[Line]) -> str:
     """The last go at the task, attempt by attempt; of earlier ones, why they did not count."""
     journal = list(lines)
     ladder = last_ladder(by_attempt(journal))
-    before = [f"An earlier go was not measured: {_sentence(line['reason'])}" for line in _of(journal, "not_measured")]
+    left = (line for line in journal if line["event"] in ("not_measured", DISCARDED))
+    before = [f"An earlier go was not measured: {_sentence(line['reason'])}" for line in left]
     parts = [f"# {instance_id}", f"**Result:** {_sentence(outcome)}", *before]
     verdicts = {line["key"]: line["verdict"] for line in _of(journal, "check") if "verdict" in line}
     for attempt in ladder:
@@ -132,11 +134,15 @@ def _check(verdict: Mapping[str, Any]) -> list[str]:
     tests = Counter(verdict["tests"].values())
     found = ", ".join(f"{number} {status}" for status, number in sorted(tests.items()))
     output = "\n".join(part.rstrip() for part in (verdict["stdout"], verdict["stderr"]) if part.rstrip())
+    chosen = [f"Test files: {', '.join(map(_code, verdict['chosen']))}."] if verdict.get("chosen") else []
+    given_up = [f"- given up: {_sentence(fallback)}" for fallback in verdict.get("fallbacks", ())]
     lint = ["New errors (lint):", fenced(_bounded("\n".join(verdict["lint"])))] if verdict["lint"] else []
     said = verdict["telling"] or output
     return [
         f"### check: {verdict['outcome']}",
         _sentence(f"Tests: {found or 'none'}. {verdict['reason']}"),
+        *chosen,
+        *(["\n".join(given_up)] if given_up else []),
         *lint,
         *([fenced(_bounded(said))] if said else []),
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, merge, past, paths, submissions
+from retrial import agent_failures, damage, merge, past, paths, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
@@ -17,8 +17,10 @@ from retrial.past import Past
 from retrial.patches import normalise
 from retrial.progress import say
 from retrial.protocols import Benchmark, Context
+from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
+from retrial.words import some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Trial:
     submissions: tuple[Submission, ...]
     records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     not_predicted: Mapping[str, str] = field(default_factory=dict)
+    agent_failed: str = ""
+    """A sentence, if every attempt ended with an error and an empty patch: then nothing is scored."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     source: Mapping[str, object] = field(default_factory=dict)
     problems: int = 0
@@ -80,22 +84,44 @@ def from_file(options: ReportOptions, path: Path) -> Trial:
     benchmark = open_for(options, "")
     imported = submissions.read(path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems and not (options.keep_going and imported.submissions):
-        raise submissions.refuse(imported)
+        help = "Leave these lines out with --keep-going, or correct them: nothing was scored."
+        raise submissions.refuse(imported, *([help] if imported.submissions else []))
     for problem in imported.problems:
         say(f"left out: {problem}")
     for remark in imported.remarks[: damage.SHOWN]:
         say(f"note: {remark}")
+    chosen = _chosen(options, benchmark, path, imported.submissions)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    # A part of a file is a run of its own, so that it does not replace the results of all of it.
+    whole = len(chosen) == len(imported.submissions)
+    own = digest if whole else hashlib.sha256("\n".join((digest, *chosen)).encode()).hexdigest()
     stem = "".join(letter if letter.isalnum() or letter in "_.-" else "-" for letter in path.stem)
-    run = Run(paths.home(), f"{stem.lstrip('.-_') or 'file'}-{digest[:8]}")
+    run = Run(paths.home(), f"{stem.lstrip('.-_') or 'file'}-{own[:8]}")
     source = {"file": path.name, "sha256": digest}
     return Trial(
         run=run,
         benchmark=benchmark,
-        submissions=tuple(imported.submissions.values()),
+        submissions=tuple(chosen.values()),
         source=source,
         problems=len(imported.problems),
     )
+
+
+def _chosen(
+    options: ReportOptions, benchmark: Benchmark, path: Path, found: Mapping[str, Submission]
+) -> dict[str, Submission]:
+    """Those that `--task` and `--filter-category` ask for; all without them.
+
+    Raises: UsageError for a task that is not in the benchmark, or not in the file.
+    """
+    if not options.task and not options.filter_category:
+        return dict(found)
+    tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
+    ids = [task.instance_id for task in tasks]
+    missing = [instance_id for instance_id in ids if instance_id not in found]
+    if missing and (options.task or len(missing) == len(ids)):
+        raise UsageError(f"{path} has no prediction for {some(missing)}.")
+    return {instance_id: found[instance_id] for instance_id in ids if instance_id in found}
 
 
 def open_for(options: ReportOptions, default: str) -> Benchmark:
@@ -114,14 +140,18 @@ def _from_past(benchmark: Benchmark, found: Past) -> Trial:
     unknown = sorted(set(found.records) - {task.instance_id for task in benchmark.tasks()})
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
+    failed = agent_failures.sentence(found.records.values())
+    given = () if failed else tuple(_submission(record) for record in found.records.values())
+    unmeasured = dict.fromkeys(found.records, agent_failures.REASON) if failed else {}
     sources = {name: stored[name] for name in ("sources", "source_runs") if name in stored}
     replayed = {"replay_of": found.identity["replay_of"]} if "replay_of" in found.identity else {}
     return Trial(
         run=run,
         benchmark=benchmark,
-        submissions=tuple(_submission(record) for record in found.records.values()),
+        submissions=given,
         records=found.records,
-        not_predicted=found.not_predicted,
+        not_predicted={**found.not_predicted, **unmeasured},
+        agent_failed=failed,
         skipped=found.skipped,
         source={
             "benchmark_digest": found.identity.get("benchmark_digest"),

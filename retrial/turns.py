@@ -32,6 +32,8 @@ class Turn:
     """In a row, while nobody else was served."""
     done: int = 0
     """By whoever does it, at the last refusal."""
+    places: int = 1
+    """Of those in the pool that it takes."""
 
 
 class Turns:
@@ -76,9 +78,18 @@ class Turns:
             before = line.pace.allowed
             if well:
                 line.pace.went_well(turn.begun, now)
-            self._give_back(line)
+            self._give_back(line, turn)
             self._call()
             self._log(turn.whom, before, "it goes well")
+
+    def alone(self, turn: Turn) -> Turn:
+        """Exchange a turn for one that takes all places: it begins when nothing else is under way.
+
+        Raises: Stopped, and the turn is given back.
+        """
+        with self._lock:
+            self._give_back(self._lines[turn.whom], turn)
+            return self._wait(replace(turn, places=self._most))
 
     def next_try(self, turn: Turn, trouble: Trouble) -> Turn | None:
         """It failed and is to be tried again: waits as long as it has to, and for a turn.
@@ -90,7 +101,7 @@ class Turns:
             line = self._lines[turn.whom]
             before = line.pace.allowed
             line.pace.went_badly(trouble, turn.begun, now)
-            self._give_back(line)
+            self._give_back(line, turn)
             if line.waiting:
                 # When that one may begin is another time now.
                 line.waiting[0].called.notify()
@@ -107,7 +118,7 @@ class Turns:
 
     def _wait(self, turn: Turn) -> Turn:
         line = self._lines.setdefault(turn.whom, _Line(Pace(self._most)))
-        waiter = _Waiter(number=turn.number, called=threading.Condition(self._lock))
+        waiter = _Waiter(number=turn.number, places=turn.places, called=threading.Condition(self._lock))
         heapq.heappush(line.waiting, waiter)
         self._call()
         while waiter.begun is None:
@@ -132,17 +143,20 @@ class Turns:
             if not free or (self._taken and not self._room()):
                 return
             line = min(free, key=lambda each: each.waiting[0].number)
+            if self._taken + line.waiting[0].places > self._most:
+                # It must run alone. Later ones wait for it; otherwise it could starve.
+                return
             waiter = heapq.heappop(line.waiting)
             waiter.begun = now
             waiter.called.notify()
             line.pace.begin(now)
-            self._taken += 1
+            self._taken += waiter.places
             if line.waiting:
                 line.waiting[0].called.notify()
 
-    def _give_back(self, line: _Line) -> None:
+    def _give_back(self, line: _Line, turn: Turn) -> None:
         line.pace.end()
-        self._taken -= 1
+        self._taken -= turn.places
 
     def _wake_all(self) -> None:
         with self._lock:
@@ -159,8 +173,8 @@ class Turns:
 
 
 class _Waiter:
-    def __init__(self, *, number: int, called: threading.Condition) -> None:
-        self.number, self.called = number, called
+    def __init__(self, *, number: int, places: int, called: threading.Condition) -> None:
+        self.number, self.places, self.called = number, places, called
         self.begun: float | None = None
 
     def __lt__(self, other: _Waiter) -> bool:

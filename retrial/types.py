@@ -71,13 +71,19 @@ class Environment:
     """Where the image itself holds the task's files. Such a job starts there, as root, with a writable layer."""
     recipe: str = ""
     """Text of a Dockerfile to build the image from, where no registry has it."""
+    needs: tuple[str, ...] = ()
+    """Tools of the language that only some of its tasks need, this one among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one job may use. Seconds are wall time, measured outside the sandbox."""
+    """What one job may use, measured outside the sandbox."""
 
     seconds: float = 60.0
+    """Wall time."""
+    cpu_seconds: float | None = None
+    """CPU time of all its processes together, where that can be measured. With such a limit, `seconds` is a backstop,
+    and a job that only waits is ended after `cpu_seconds` of wall time."""
     memory_mb: int = 2048
     processes: int = 256
     cpus: float = 2.0
@@ -116,7 +122,15 @@ class Execution:
     stdout: str
     stderr: str
     seconds: float
+    cpu_seconds: float | None = None
+    """CPU time of all processes of the job, including the sandbox's own few; None where it cannot be measured."""
+    idle_cores: float | None = None
+    """Cores of the machine that were idle meanwhile, on average; None where it cannot be measured."""
+    heard: float = 0.0
+    """Seconds after which it printed nothing more."""
     timed_out: bool = False
+    starved: bool = False
+    """It ran out of wall time with CPU time left that it wanted: others had the processor."""
     oom: bool = False
     truncated: bool = False
     """Some of stdout, stderr or the reports was cut."""
@@ -160,10 +174,23 @@ class Prebuild:
     script: str
     """What it leaves in `$RETRIAL_REPORTS` is there for later jobs, below `.retrial/`."""
     files: Mapping[str, bytes]
+    fresh: bool = False
+    """Make it again, once in this process, even if it is in the cache."""
+    limits: Limits = Limits(seconds=300, report_bytes=64 << 20)
 
     @property
     def digest(self) -> str:
         return fingerprint(self.script, _digests(self.files))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinstall:
+    """How the package of an image's tree is installed again where there is no network."""
+
+    trial: Prebuild
+    """Installs the untouched package and reports what is installed before and after."""
+    always: bool
+    """Every patch needs it: the install copies the package instead of pointing at the tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +257,10 @@ class Check:
     reader: str
     """Which part of `retrial/readers/` turns the execution into results test by test."""
     timeout: float = 60.0
+    patience: float = 1.0
+    """Above 1, `timeout` is CPU time, and the wall time is limited to `patience` times as much: load does not count."""
+    chosen: tuple[str, ...] = ()
+    """The test files that are run, where they were chosen."""
     folder: str = "work"
     expected: Mapping[str, Status] | None = None
     """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
@@ -240,10 +271,12 @@ class Check:
     telling: str = ""
     """Matches the lines of output that say what went wrong."""
     prebuild: Prebuild | None = None
+    reinstall: Reinstall | None = None
+    """Where the image holds the tree and the script installs it; None with a network, where that needs no care."""
     required: Required | None = None
     """In place of `reader` and `expected`: the benchmark's own log parser and list of tests."""
     limits: Limits = Limits()
-    """All but the time, which is `timeout`."""
+    """All but the time, which is `timeout` and `patience`."""
     network: bool = False
     failing: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
@@ -257,21 +290,25 @@ class Check:
     """Under which they must be reported, in the same order."""
     proving: bool = False
     """Of the reference: which of those that are planted fail is what is asked."""
+    own_ended: bool = False
+    """The task's own tests were seen to end within `timeout`, so canaries get time of their own."""
 
     @property
     def seconds(self) -> float:
-        """For the run: canaries take time too, which a slow solution is not to pay for."""
+        """For the run. A hang must not cost more than `timeout`, whatever is planted."""
+        if not self.own_ended:
+            return self.timeout
         if self.proving:
             return 2 * self.timeout
         return self.timeout * (1 + len(self.planted) / len(self.expected)) if self.expected else self.timeout
 
     @property
     def digest(self) -> str:
-        """Of all that can change a verdict; `prebuild` changes only how long it takes, and what is planted is another
-        name in every run."""
+        """Of all that can change a verdict; `prebuild` changes only how long it takes, `reinstall` only whether there
+        is a verdict, and what is planted is another name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        how = (self.reader, self.timeout, self.folder, expected, self.lint, self.optional)
+        how = (self.reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.unsealed), self.failing)
         return fingerprint(self.script, files, *how, *where, *trust)
@@ -297,6 +334,8 @@ class Verdict:
     """What is wrong with the edited code itself: `path:line: CODE message`, or the compiler's own lines."""
     exit_code: int | None = None
     seconds: float = 0.0
+    cpu_seconds: float | None = None
+    """None where it could not be measured."""
     proof: str = ""
     """Of a resolved one: `canary`, `canary-weak`, `report`, `log`; `status` for a task's own command without report."""
     rule: str = ""
@@ -313,6 +352,8 @@ class Verdict:
     """Test, build and configuration files that the run changed."""
     stdout: str = ""
     stderr: str = ""
+    busy: bool = False
+    """Of one that timed out: the machine was busy, which may be why; it is not cached."""
     dropped: tuple[str, ...] = ()
     """Paths that the patch touched and that do not count."""
     telling: str = ""
@@ -321,6 +362,10 @@ class Verdict:
     """The command that applied the patch, where the tree is in an image."""
     official: bool | None = None
     """What the benchmark's own grading says of the same log, where it has one."""
+    chosen: tuple[str, ...] = ()
+    """Of a visible check: the test files that were run, where they were chosen."""
+    fallbacks: tuple[str, ...] = ()
+    """Of a visible check: which test files were chosen before and given up, and why."""
 
     @property
     def resolved(self) -> bool:

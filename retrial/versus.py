@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.conditions import Side
+from retrial.selected import what_was_left
 from retrial.table import aligned, money
+from retrial.table import rate as shown_rate
 from retrial.words import one_line
 
 SHOWN = 10
@@ -27,6 +29,7 @@ def row(side: Side) -> dict[str, Any]:
         "model": ", ".join(content.get("by_model") or {}) or None,
         "edit_format": ", ".join(content.get("by_format") or {}) or None,
         "agent": side.config.get("identity", {}).get("agent"),
+        "prior": list(side.prior),
         "rate": dict(content["rate"]),
         **{name: written.get(name) for name in OF_AIDER},
         **{name: _spent(content, name) for name in ("prompt_tokens", "completion_tokens")},
@@ -52,7 +55,12 @@ def _spent(content: Mapping[str, Any], name: str) -> Any:
 def render(content: Mapping[str, Any]) -> str:
     """The runs, then every pair."""
     shown = aligned(HEADER, [_cells(each) for each in content["runs"]])
-    return "\n\n".join([shown, *(_pair(each) for each in content["pairs"])])
+    after = [
+        f"{each['run']} ran only {what_was_left(each['prior'])}: its rate is about these alone."
+        for each in content["runs"]
+        if each["prior"]
+    ]
+    return "\n\n".join([shown, *map(one_line, after), *(_pair(each) for each in content["pairs"])])
 
 
 def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -62,7 +70,7 @@ def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
         found["model"] or "-",
         found["edit_format"] or "-",
         f"{rate['resolved']}/{rate['of']}",
-        f"{rate['percent']:.1f} % ({rate['low']:.0f} to {rate['high']:.0f})",
+        shown_rate(rate),
         *(_share(found[name]) for name in OF_AIDER[:3]),
         *(_money(found[name]) for name in ("cost", "cost_per_resolved")),
         "-" if seconds is None else str(seconds),

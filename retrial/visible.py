@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from retrial import cache, patches
 from retrial.checks import check_selection, lint, nothing_to_check, select
+from retrial.errors import InstallDiffers
 from retrial.patches import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
 FEWER = (None, 2, 1)
 """How many test files to ask of: one that hangs or cannot be loaded must not silence the others."""
+HEADROOM = 2.0
+"""Times the CPU time of the same tests on the untouched tree that they may take after an edit, if that is more than the
+limit: tests that ended just within it must not run out of time for a little load."""
 
 Note = Callable[[str, Verdict | None], None]
 """Writes down that a check was made: by its key, with what came of it if that was not written before."""
@@ -59,7 +63,23 @@ class VisibleCheck:
         if recorded is not None:
             # Run again, the same tests would say the same in other words: how long they took, where they lie.
             return selection, recorded
-        edited, why = patches.touched(selection.patch), ""
+        fallbacks: tuple[str, ...] = ()
+        try:
+            check, fallbacks = self._choose(patches.touched(selection.patch))
+            if isinstance(check, Check):
+                verdict = check_selection(self._task, selection, check, self._sandbox)
+                return selection, replace(verdict, chosen=check.chosen, fallbacks=fallbacks)
+        except InstallDiffers as error:
+            # Fewer tests would need the same install.
+            check = str(error)
+        errors = lint(self._task, selection.patch)
+        unverified = Verdict(outcome=Outcome.UNVERIFIED, reason=check, lint=errors, dropped=selection.dropped)
+        return selection, replace(unverified, fallbacks=fallbacks)
+
+    def _choose(self, edited: Iterable[str]) -> tuple[Check | str, tuple[str, ...]]:
+        """Return a check that can tell something, or why there is none; and why earlier choices were given up."""
+        why = ""
+        given_up: dict[tuple[str, ...], str] = {}
         for most in FEWER:
             check = self._tests(edited, most)
             if isinstance(check, str):
@@ -68,10 +88,10 @@ class VisibleCheck:
                 break
             usable = self._usable(check)
             if isinstance(usable, Check):
-                return selection, check_selection(self._task, selection, usable, self._sandbox)
+                return usable, tuple(given_up.values())
             why = usable
-        errors = lint(self._task, selection.patch)
-        return selection, Verdict(outcome=Outcome.UNVERIFIED, reason=why, lint=errors, dropped=selection.dropped)
+            given_up[check.chosen] = f"{', '.join(check.chosen) or 'all tests'}: {why}"
+        return why, tuple(given_up.values())
 
     def _key(self, patch: str, selection: Selection) -> str:
         """What a check of this patch is known by in the journal: what was checked, and how."""
@@ -91,7 +111,9 @@ class VisibleCheck:
         if not before.resolved or not green:
             why = before.reason or "none of them passes"
             return f"the visible tests say nothing on the untouched tree: {why}"
-        return replace(check, required=replace(check.required, pass_to_pass=green))
+        # On a busy machine the same work takes more CPU time, too.
+        seconds = max(check.timeout, HEADROOM * (before.cpu_seconds or 0))
+        return replace(check, timeout=seconds, required=replace(check.required, pass_to_pass=green))
 
 
 def _gist(key: str) -> str:
@@ -109,7 +131,7 @@ def baseline(task: Task, check: Check, sandbox: Sandbox, verdicts: cache.Verdict
     found = verdicts.get(name)
     if found is None:
         found = check_selection(task, Selection(patch="", dropped=()), untouched, sandbox, untouched=True)
-        if found.resolved:
-            # Tests that could not be run may have been a busy machine's doing.
+        # Tests that could not be run may have been a busy machine's doing; CPU time that was used up was not.
+        if found.resolved or (check.patience > 1 and found.outcome is Outcome.TIMED_OUT and found.cpu_seconds):
             verdicts.put(name, found)
     return found

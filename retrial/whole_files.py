@@ -23,6 +23,11 @@ def write_again(path: Path, content: bytes) -> None:
     room.insist(lambda: _write(path, KNOWN.masked_bytes(content), sure=False))
 
 
+def write_data(path: Path, content: bytes, *, sure: bool = False) -> None:
+    """Exactly these bytes: what is read back as data must be what it was. `sure` as in `write_atomically`."""
+    room.insist(lambda: _write(path, content, sure=sure))
+
+
 def write_if_other(path: Path, content: bytes) -> None:
     """As `write_again`, unless it is there already: to read is a fraction of the work."""
     masked = KNOWN.masked_bytes(content)

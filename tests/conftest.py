@@ -54,6 +54,15 @@ def root() -> None:
     require("root", "" if os.geteuid() == 0 else "the tests run as an ordinary user")
 
 
+@pytest.fixture
+def inheritable(tmp_path: Path) -> Iterator[int]:
+    """A descriptor that every child process would inherit, as a shell may pass one (`9<file`)."""
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    yield descriptor
+    os.close(descriptor)
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[TwoNodes]:
     require("ray", clusters.unavailable())

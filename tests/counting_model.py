@@ -2,13 +2,15 @@
 
     python -m tests.counting_model LOG NUMBER
 
-It prints its address, and writes a line for each request when that has arrived, and another when its answer is sent.
-The question that is the so-manieth new one is not answered before there is a file `LOG.release`.
-What it says depends on the question alone.
+It prints its address and logs what happens to each request, with the time: `arrived`, `sent` (the answer is on its
+way), and `unread` (the client died with the answer in its socket: the kernel then resets the connection).
+The NUMBER-th distinct question is not answered until there is a file `LOG.release`.
+The answer depends on the question alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -58,14 +60,27 @@ def said(asked: Question) -> str:
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     log: Path
     held: int
     questions: list[Question]
     lock = threading.Lock()
+    numbers = itertools.count(1)
+    number = 0
+    """Of the connection's latest request."""
+    latest: Question | None = None
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except ConnectionResetError:
+            if self.latest:
+                self._note("unread", self.latest)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         asked = question(body["model"], body)
+        self.number, self.latest = next(self.numbers), asked
         self._note("arrived", asked)
         time.sleep(LATENCY)
         while self._is_held(asked):
@@ -92,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _note(self, event: str, asked: Question) -> None:
         with self.log.open("a") as file:
-            file.write(json.dumps([event, asked]) + "\n")
+            file.write(json.dumps([event, asked, self.number, time.time()]) + "\n")
 
     def log_message(self, format: str, *args: object) -> None:
         """The log is ours."""

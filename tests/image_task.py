@@ -102,6 +102,7 @@ COPY commits /opt/commits
 COPY tree {TREE}
 WORKDIR {TREE}
 RUN sh /opt/commits && test "$(git rev-parse HEAD)" = {BASE_COMMIT}
+RUN python3 -m pip install -e .
 """
 
 
@@ -149,16 +150,16 @@ def repository(folder: Path) -> str:
     return said.stdout.decode().strip()
 
 
-def name() -> str:
+def name(more: str = "") -> str:
     """What the image is called, built or not."""
     from retrial.sandboxes import _images
 
-    return f"retrial-test/calc:{hashlib.sha256(_context() + _images.base().encode()).hexdigest()[:12]}"
+    return f"retrial-test/calc:{hashlib.sha256(_context(more) + _images.base().encode()).hexdigest()[:12]}"
 
 
 @functools.cache
-def image() -> str:
-    """Build the image unless it is there, and return its name.
+def image(more: str = "") -> str:
+    """Build the image unless it is there, and return its name. `more` is what its Dockerfile has besides.
 
     Raises: EnvironmentMissing.
     """
@@ -168,11 +169,11 @@ def image() -> str:
     from retrial.sandboxes import _images
 
     with closing(APIClient(version="auto", timeout=600, **kwargs_from_env())) as client:
-        if not _images.identity(client, name()):
+        if not _images.identity(client, name(more)):
             steps: Iterable[Mapping[str, Any]] = client.build(
-                fileobj=io.BytesIO(_context()),
+                fileobj=io.BytesIO(_context(more)),
                 custom_context=True,
-                tag=name(),
+                tag=name(more),
                 buildargs={"BASE": _images.base()},
                 network_mode="host",
                 rm=True,
@@ -182,13 +183,13 @@ def image() -> str:
             try:
                 _images.follow(steps)
             except _images.FAILURES as error:
-                raise EnvironmentMissing(f"The image {name()} cannot be built: {_images.words(error)}") from error
-    return name()
+                raise EnvironmentMissing(f"The image {name(more)} cannot be built: {_images.words(error)}") from error
+    return name(more)
 
 
 def environment(**changes: str) -> Environment:
     """Where jobs of the task run."""
-    fields = {"name": INSTANCE, "image": changes.get("image") or image(), "language": "", "tree": TREE}
+    fields: dict[str, Any] = {"name": INSTANCE, "image": changes.get("image") or image(), "language": "", "tree": TREE}
     return Environment(**{**fields, **changes})
 
 
@@ -216,9 +217,13 @@ def row(**changes: object) -> dict[str, object]:
 
 
 @functools.cache
-def _context() -> bytes:
+def _context(more: str) -> bytes:
     """What the engine builds the image from: the same bytes for the same files."""
-    texts = {"Dockerfile": DOCKERFILE, "commits": COMMITS, **{f"tree/{path}": text for path, text in FILES.items()}}
+    texts = {
+        "Dockerfile": DOCKERFILE + more,
+        "commits": COMMITS,
+        **{f"tree/{path}": text for path, text in FILES.items()},
+    }
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for path, text in texts.items():

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from retrial import cache, registry
 from retrial.agents import edit
-from retrial.attempts import Attempt, Reply, Request
+from retrial.attempts import Attempt, Prediction, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.protocols import Context
 from retrial.solve import Ladder, Rung, solve
-from retrial.types import Environment, Task
+from retrial.types import Check, Environment, Task
 from retrial.visible import VisibleCheck
 from tests.desks import a_desk
 
@@ -71,6 +71,22 @@ def attempt(
     task: Task, model: Scripted, folder: Path, *, edit_format: str = "whole", map_tokens: int = 2048
 ) -> Attempt:
     """One go of the built-in agent, by the same road as in a run."""
+    prediction = predict(task, model, folder, edit_format=edit_format, map_tokens=map_tokens)
+    assert prediction.not_measured == ""
+    return prediction.chosen
+
+
+def predict(
+    task: Task,
+    model: Scripted,
+    folder: Path,
+    *,
+    edit_format: str = "whole",
+    map_tokens: int = 2048,
+    tries: int = 1,
+    tests: Callable[[Iterable[str], int | None], Check | str] = lambda edited, most: "there are no tests",
+) -> Prediction:
+    """All attempts of the built-in agent; `tests` chooses the visible ones."""
     options = HarnessOptions(map_tokens=map_tokens)
     context = Context(options=options, model=model.name, edit_format=edit_format)
     rung = Rung(
@@ -81,10 +97,8 @@ def attempt(
         price=None,
         options=options.of(ModelChoice(name=model.name)),
     )
-    ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
+    ladder = Ladder(rungs=(rung,), tries=tries, seconds=300, name="x")
     # Never asked: there are no tests.
     sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
-    check = VisibleCheck(task, lambda edited, most: "there are no tests", sandbox, cache.Verdicts(folder))
-    prediction = solve(task, ladder, check, a_desk(folder, task.instance_id))
-    assert prediction.not_measured == ""
-    return prediction.chosen
+    check = VisibleCheck(task, tests, sandbox, cache.Verdicts(folder))
+    return solve(task, ladder, check, a_desk(folder, task.instance_id))

@@ -114,6 +114,17 @@ def test_one_call_of_unknown_cost_makes_the_sum_unknown() -> None:
 
 
 @pytest.mark.parametrize(
+    "number",
+    [{"cost": float("inf")}, {"cost": float("nan")}, {"cost": -1}, {"prompt_tokens": 10**30}, {"cached_tokens": -1}],
+)
+def test_one_impossible_number_makes_all_that_was_taken_unknown(number: Mapping[str, object]) -> None:
+    report = _aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, **number}]}))
+    assert report is not None
+    # Without tokens, so that no price can make too small a sum of them.
+    assert report.spent == Usage(calls=2, cost=None)
+
+
+@pytest.mark.parametrize(
     "left", [{}, {"report.json": b"{"}, files([]), files({}), files({**WHOLE, "calls": [{}]}), files(WHOLE, [1])]
 )
 def test_a_report_that_is_not_whole_is_none(left: Mapping[str, bytes]) -> None:
@@ -209,6 +220,7 @@ def test_an_aider_that_breaks_down_before_an_answer_is_not_measured(report: obje
 def test_an_aider_that_breaks_down_over_an_answer_is_measured_and_noted(tmp_path: Path) -> None:
     effort = after(Told({**OPEN, "waiting": False, "edit_outcome": False}), tmp_path)[1]()
     assert (effort.edit_outcome, effort.notes) == (False, ("aider broke down: Oops.",))
+    assert effort.error == "aider broke down: Oops."
 
 
 def test_a_price_that_is_given_wins(tmp_path: Path) -> None:

@@ -71,12 +71,79 @@ def test_a_job_that_fails_twice_is_lost_and_a_sandbox_that_is_gone_is_not_tried_
 def test_a_job_that_ran_is_never_run_again_whatever_came_of_it(bwrap: Sandbox) -> None:
     shaky = Shaky(bwrap)
     failing = Job(environment=PYTHON, script="exit 3", files={}, limits=JOB.limits)
-    slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.2, memory_mb=512))
     bounded = Bounded(shaky, 2)
     assert bounded.run(failing).exit_code == 3
-    assert bounded.run(slow).timed_out
-    assert shaky.calls == 2
+    assert shaky.calls == 1
     assert bounded.slowed == ""
+
+
+class Measured(Shaky):
+    """A real sandbox on a machine that is as busy as the test says, call by call: (cores that are idle, CPU time)."""
+
+    def __init__(self, inner: Sandbox, *seen: tuple[float, float]) -> None:
+        super().__init__(inner)
+        self._seen = seen
+
+    def run(self, job: Job) -> Execution:
+        idle, used = self._seen[self.calls]
+        return replace(super().run(job), idle_cores=idle, cpu_seconds=used)
+
+
+IDLE, OWN, STARVED = (2.0, 0.0), (0.0, 1000.0), (0.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("seen", "runs", "may_be_load"),
+    [
+        pytest.param([IDLE, IDLE], 1, False, id="a core was idle: it hangs"),
+        pytest.param([OWN, IDLE], 1, False, id="it had a core: it takes too long"),
+        pytest.param([STARVED, IDLE], 2, False, id="busy, then it hangs by itself"),
+        pytest.param([STARVED, STARVED], 2, True, id="busy both times"),
+    ],
+)
+def test_a_job_that_ran_out_of_time_on_a_busy_machine_is_run_once_more(
+    bwrap: Sandbox, seen: list[tuple[float, float]], runs: int, may_be_load: bool
+) -> None:
+    slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.2, memory_mb=512))
+    measured = Measured(bwrap, *seen)
+    execution = Bounded(measured, 2).run(slow)
+    assert execution.timed_out
+    assert (measured.calls, machine.may_be_load(slow.limits, execution)) == (runs, may_be_load)
+
+
+def test_a_machine_that_stays_busy_does_not_cost_every_job_a_second_run(bwrap: Sandbox) -> None:
+    slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.1, memory_mb=512))
+    measured = Measured(bwrap, *[STARVED] * 8)
+    bounded = Bounded(measured, 2)
+    for _ in range(5):
+        assert bounded.run(slow).timed_out
+    assert measured.calls == 3 * 2 + 2
+
+
+def test_the_second_run_is_alone(bwrap: Sandbox) -> None:
+    """The others are done when it begins, and those that come later wait for its end."""
+    under_way, most, lock = set[str](), dict[str, int](), threading.Lock()
+
+    class Watched(Shaky):
+        def run(self, job: Job) -> Execution:
+            with lock:
+                again = job.script in most
+                under_way.add(job.script)
+                most[job.script] = len(under_way)
+            done = super().run(job)
+            with lock:
+                most[job.script] = max(most[job.script], len(under_way)) if again else most[job.script]
+                under_way.discard(job.script)
+            starved = job.script == "sleep 60" and not again
+            return replace(done, idle_cores=0.0 if starved else 2.0, cpu_seconds=0.0)
+
+    slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.5, memory_mb=512))
+    others = [replace(JOB, script=f"echo {number}") for number in range(12)]
+    bounded = Bounded(Watched(bwrap), 4)
+    with ThreadPoolExecutor(13) as pool:
+        done = list(pool.map(bounded.run, [slow, *others]))
+    assert done[0].timed_out and all(execution.exit_code == 0 for execution in done[1:])
+    assert most["sleep 60"] == 1
 
 
 def test_a_kind_of_job_that_never_runs_does_not_slow_the_others(bwrap: Sandbox) -> None:

@@ -106,6 +106,11 @@ def test_a_program_edits_its_workspace_and_says_how_it_went(kind: str, workspace
     assert "-1 2 3" in workspace.diff()
 
 
+def test_a_program_has_no_descriptors_but_its_streams(kind: str, workspace: Folder, inheritable: int) -> None:
+    assert os.get_inheritable(inheritable)
+    assert run(plain(kind), workspace, "ls /proc/$$/fd; :").output.split() == ["0", "1", "2"]
+
+
 def test_files_lie_where_their_variables_say_and_cannot_be_changed(isolated: str, workspace: Folder) -> None:
     script = 'cat "$RETRIAL_PROMPT"; rm -f "$RETRIAL_PROMPT"; echo more >>"$RETRIAL_TEST"; cat "$RETRIAL_PROMPT"'
     ran = run(plain(isolated), workspace, script, files={"prompt.md": b"Do it.\n"})
@@ -339,6 +344,10 @@ def test_it_reaches_a_server_on_this_host(kind: str, workspace: Folder) -> None:
         assert plain(kind).run(errand, workspace, no_tests, plenty).exit_code == 0
         with server.accept()[0] as wire:
             assert wire.recv(100) == b"hello\n"
+
+
+def test_it_resolves_its_own_host_name(isolated: str, workspace: Folder) -> None:
+    assert run(plain(isolated), workspace, 'getent hosts "$(uname -n)"').exit_code == 0
 
 
 def test_whatever_it_makes_of_its_workspace_is_read_and_removed() -> None:

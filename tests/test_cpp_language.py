@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from retrial.errors import TreeError
 from retrial.languages import cpp
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.catch import make as reader
+from retrial.sandboxes import bwrap, make_ready, skipped
 from retrial.types import Execution, Outcome, Status, Task
 from tests.parts import ready
 
@@ -196,3 +198,23 @@ def test_a_program_that_ends_before_its_tests_is_no_pass(benchmark: Exercism, ta
     verdict = run_check(task, patches.diff(base, {**gold, source: gold[source] + ending}), answer.check, sandbox)
     assert verdict.outcome is Outcome.BUILD_FAILED
     assert "no report" in verdict.reason
+
+
+@pytest.mark.real
+def test_without_boost_only_tasks_that_need_it_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    track = shutil.copytree(DEMO / "cpp", tmp_path / "cpp")
+    build = track / "exercises/practice/plain-table/CMakeLists.txt"
+    build.write_text(build.read_text() + "\nfind_package(Boost 1.58 REQUIRED COMPONENTS date_time)\n")
+    tasks = Exercism(tmp_path, "here").tasks()
+    sandbox = ready("bwrap", tasks[1].environment)
+    assert skipped(tasks, sandbox) == {}
+    # As on a host that does not have it; nothing else of the toolchain is touched.
+    monkeypatch.setitem(cpp.TOOLS, "Boost", "false")
+    bwrap._toolchain.cache_clear()
+    try:
+        assert skipped(tasks, sandbox) == {"aider_cpp_plain_table": cpp.NO_BOOST}
+        (left,) = (task.environment for task in tasks if not task.environment.needs)
+        versions = make_ready(sandbox, [left], tmp_path / "cache", print).versions[left]
+        assert [line.partition(":")[0] for line in versions] == ["g++", "cmake", "make"]
+    finally:
+        bwrap._toolchain.cache_clear()

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from retrial import diagnosis
+from retrial import machine as this_machine
 from retrial.config import ReportOptions
 from retrial.diagnosis import Machine, State
 from retrial.protocols import Sandbox
@@ -127,6 +128,8 @@ class Loose:
     ("lifted", "hole"),
     [
         ({"memory_mb": 2048}, "memory is not limited"),
+        ({"memory_mb": 2048}, "memory of several processes is not limited as a whole"),
+        ({"memory_mb": 2048}, "shared memory is not limited"),
         ({"disk_mb": 1024, "memory_mb": 2048}, "the disk is not limited"),
         ({"output_bytes": 10_000_000}, "output is not limited"),
         ({"processes": 1000}, "processes are not limited"),
@@ -134,3 +137,44 @@ class Loose:
 )
 def test_a_limit_that_does_not_hold_is_found(bwrap: Sandbox, lifted: dict[str, int], hole: str) -> None:
     assert any(hole in each for each in _trials.holes(Loose(bwrap, **lifted), PYTHON))
+
+
+class EachForItself(Loose):
+    """A real sandbox that limits the memory of each process, and not that of the job."""
+
+    def run(self, job: Job) -> Execution:
+        return super().run(replace(job, script=f"ulimit -d {job.limits.memory_mb << 10}\n{job.script}"))
+
+
+@pytest.mark.real
+def test_limits_of_each_process_are_not_taken_for_limits_of_the_job(bwrap: Sandbox) -> None:
+    found = list(_trials.holes(EachForItself(bwrap, memory_mb=2048), PYTHON))
+    assert found == ["memory of several processes is not limited as a whole", "shared memory is not limited"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "files"),
+    [
+        ("0::/pod\n", {"pod/cpu.max": "50000 100000\n", "cpu.max": "max 100000\n"}),
+        ("3:cpu,cpuacct:/pod\n", {"cpu/pod/cpu.cfs_quota_us": "50000\n", "cpu/pod/cpu.cfs_period_us": "100000\n"}),
+    ],
+    ids=["v2", "v1"],
+)
+def test_cores_are_those_that_can_be_used(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str]
+) -> None:
+    there = os.cpu_count()
+    (tmp_path / "self").mkdir()
+    (tmp_path / "meminfo").write_text("MemAvailable: 1048576 kB\n")
+    (tmp_path / "self" / "cgroup").write_text("0::/\n")
+    monkeypatch.setattr(this_machine, "_PROC", tmp_path)
+    monkeypatch.setattr(this_machine, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(os.cpu_count() or 1)))
+    (few_sandboxes,) = diagnosis.memory(machine)
+    assert f"1.0 GB available and {there} cores; 1 sandbox" in few_sandboxes.found
+    (tmp_path / "self" / "cgroup").write_text(groups)
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (half_a_core,) = diagnosis.memory(machine)
+    assert f"1.0 GB available and 0.5 of {there} cores (" in half_a_core.found

@@ -116,3 +116,36 @@ def test_lazy_comments_are_counted_in_calls_too(tmp_path: Path) -> None:
 def test_lazy_thoughts_are_no_lazy_comments(tmp_path: Path) -> None:
     made = attempt(exercise(tmp_path / "bench"), Scripted(f"<think>\n# ... hm\n</think>\n{reply(RIGHT)}"), tmp_path)
     assert effort(made).lazy_comments == 0
+
+
+NONSENSE = "I would rather not."
+
+
+def test_a_model_that_repeats_a_malformed_reply_word_for_word_is_not_asked_again(tmp_path: Path) -> None:
+    model = Scripted(NONSENSE, NONSENSE, reply(RIGHT))
+    made = attempt(exercise(tmp_path / "bench"), model, tmp_path)
+    assert (len(model.told), effort(made).malformed, made.patch) == (2, 2, "")
+    assert effort(made).notes == ("the model repeated a malformed reply word for word and was not asked again",)
+
+
+def test_a_model_that_repeats_a_malformed_call_is_not_asked_again(tmp_path: Path) -> None:
+    model = Calling("{", "{", json.dumps({"files": [{"path": "sum_up.py", "content": RIGHT}]}))
+    attempt(exercise(tmp_path / "bench"), model, tmp_path, edit_format="whole-func")
+    assert len(model.told) == 2
+
+
+def test_a_model_that_names_no_file_twice_in_the_same_words_is_not_asked_again(tmp_path: Path) -> None:
+    model = Scripted(NONSENSE, NONSENSE, "calc/core.py", MENDED)
+    attempt(REPOSITORY, model, tmp_path)
+    assert len(model.told) == 2
+
+
+def test_a_model_that_is_malformed_in_other_words_is_asked_again(tmp_path: Path) -> None:
+    model = Scripted(NONSENSE, f"{NONSENSE} Really.", reply(RIGHT))
+    assert "return a + b" in attempt(exercise(tmp_path / "bench"), model, tmp_path).patch
+
+
+def test_a_reply_of_a_million_blank_lines_is_read_at_once(tmp_path: Path) -> None:
+    """A pattern that crosses lines would take days."""
+    model = Scripted("\n" * 1_000_000, reply(RIGHT))
+    assert "return a + b" in attempt(exercise(tmp_path / "bench"), model, tmp_path).patch

@@ -82,7 +82,7 @@ def test_the_model_names_a_file_is_shown_it_and_edits_it(tmp_path: Path) -> None
 
 
 def test_a_model_that_names_nothing_is_asked_again_and_one_that_never_does_has_no_edit(tmp_path: Path) -> None:
-    model = Scripted(*["It is somewhere."] * 4)
+    model = Scripted(*[f"It is somewhere, says guess {number}." for number in range(4)])
     found = attempt(TASK, model, tmp_path)
     assert model.told[1:] == [_finding.NONE_NAMED] * 3
     assert found.effort is not None

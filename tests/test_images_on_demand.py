@@ -18,6 +18,7 @@ from docker.api import APIClient
 from docker.errors import DockerException
 
 from retrial import paths
+from retrial.config import HarnessOptions
 from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.protocols import Context
 from retrial.sandboxes import Bounded, _pulls, _shelf, bwrap, choose, make_ready
@@ -207,6 +208,21 @@ def test_the_least_recently_used_goes_when_the_next_does_not_fit(shop: Shop) -> 
     assert [line for line in shop.said if line.startswith("Removed")] == [
         f"Removed the image HOST/retrial/two:1 ({_pulls.size(shop.sizes['two'])}) to stay within --disk"
     ]
+
+
+def test_a_limit_smaller_than_one_image_is_refused_before_anything_runs(shop: Shop) -> None:
+    one, here = shop.offer("one"), tree(f"{shop.registry.host}/retrial/here:1")
+    small_image(shop.client, here.image, os.urandom(900_000))
+    Docker(1).prepare(one, shop.say)
+    remove(shop.client, one.image)
+    # Of one that went the size is remembered; of one that is here the engine knows it.
+    for environment, size in ((one, shop.sizes["one"]), (here, shop.facts("here")["Size"])):
+        context = Context(options=HarnessOptions(disk=0.9 * size / GB))
+        with pytest.raises(
+            UsageError, match=r"^--disk \S+ is too small: the image \S+ alone has \S+ MB\. Give --disk 1"
+        ):
+            choose("docker", [environment], context, shop.say)
+        assert choose("docker", [environment], Context(options=HarnessOptions(disk=1)), shop.say)
 
 
 def test_an_image_that_went_is_remembered_and_comes_back_as_it_was(shop: Shop) -> None:

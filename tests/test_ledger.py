@@ -61,6 +61,7 @@ def test_an_unknown_cost_stays_unknown(run: Run) -> None:
     run.keep_sums()
     assert run.spent().cost is None
     assert committed_in(run) == float("inf")
+    assert b"Infinity" not in kept(run).read_bytes()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"one.jsonl": 1}', b'{"one.jsonl": ["a", 1, {}]}'])

@@ -161,6 +161,9 @@ THOUSAND = {"prompt_tokens": 1000, "completion_tokens": 100}
         ({**THOUSAND, "total_tokens": 1160}, (1000, 160, 0, 0, 60)),
         ({**THOUSAND, "prompt_tokens_details": None, "completion_tokens_details": "?"}, (1000, 100, 0, 0, 0)),
         ({"prompt_tokens": -1, "completion_tokens": True}, (0, 0, 0, 0, 0)),
+        ({**THOUSAND, "prompt_tokens_details": {"cached_tokens": 2000}}, (1000, 100, 0, 0, 0)),
+        ({**THOUSAND, "completion_tokens_details": {"reasoning_tokens": 10**30}}, (1000, 100, 0, 0, 0)),
+        ({"prompt_tokens": 10**30, "completion_tokens": 10**400}, (0, 0, 0, 0, 0)),
     ],
 )
 def test_tokens_are_found_wherever_a_provider_puts_them(
@@ -215,6 +218,78 @@ def test_a_cost_said_by_the_provider_wins() -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
     with asking(reply(usage=usage)) as (model, _):
         assert model.complete(question()).usage.cost == 0.25
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        {"cost": float("nan")},
+        {"cost": float("inf")},
+        {"cost": 1e308},
+        {"cost": 10**400},
+        {"cost": -0.01},
+        {"prompt_tokens": 10**30},
+        {"completion_tokens": -1},
+        {"total_tokens": 10**400},
+        {"prompt_tokens_details": {"cached_tokens": 1001}},
+        {"completion_tokens_details": {"reasoning_tokens": 101}},
+        {"cache_creation_input_tokens": 10**30},
+    ],
+    ids=lambda number: next(iter(number)),
+)
+def test_an_impossible_number_makes_the_cost_unknown(number: dict[str, object]) -> None:
+    with asking(reply("Hi.", usage={**THOUSAND, **number})) as (model, _):
+        said = model.complete(question())
+    assert (said.text, said.usage.cost) == ("Hi.", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(content=b" " * (5 << 20)), "more than 4 MiB"),
+        (Answer(status=500, content=b"x" * (2 << 20)), "more than 1 MiB"),
+        (Answer(content=b'{"a":' * 100 + b"1" + b"}" * 100), "nested more than 64 deep"),
+        (Answer(content=b"[" + b"[]," * 300_000 + b"[]]"), "more than 200,000 values"),
+    ],
+    ids=["bytes", "error", "depth", "values"],
+)
+def test_a_body_over_a_limit_is_lost_and_not_asked_for_again(answer: Answer, words: str) -> None:
+    lost: list[bool] = []
+    with asking(answer) as (model, server), pytest.raises(ModelError, match=rf"exceeds a limit \(.*{words}"):
+        model.complete(replace(question(), lost=lost.append))
+    assert (len(server.requests), lost) == (1, [False])
+
+
+def test_a_reply_that_is_merely_long_counts_as_cut_off() -> None:
+    calls = [{"function": {"name": "write", "arguments": "x" * (2 << 20)}}]
+    with asking(reply("word " * 400_000), reply("", tool_calls=calls)) as (model, _):
+        first, second = model.complete(question()), model.complete(question())
+    assert (len(first.text), first.finish) == (1 << 20, "length")
+    assert (second.calls, second.finish) == ((), "length")
+
+
+def test_a_redirect_is_followed_on_the_same_host_alone() -> None:
+    def to(address: str) -> Answer:
+        return Answer(status=307, headers={"Location": address})
+
+    with asking(to("/v2/chat/completions"), reply("moved")) as (model, server):
+        assert model.complete(question()).text == "moved"
+    assert [asked.path for asked in server.requests] == ["/v1/chat/completions", "/v2/chat/completions"]
+    with ChatServer() as other:
+        for address in (other.url, "file:///etc/passwd", "http://[::", "/v1/chat/completions"):
+            with asking(to(address)) as (model, _), pytest.raises(ModelError, match=r"redirects.*--api-base"):
+                model.complete(question())
+    assert other.requests == []
+
+
+def test_what_a_provider_writes_is_shown_without_control_characters_and_tags() -> None:
+    page = f"<html><script>alert(1)</script><h1>Bad\x1b[2J gateway</h1>{KEY}</html>"
+    with asking(Answer(status=403, content=page.encode())) as (model, _), pytest.raises(ModelError) as caught:
+        model.complete(question())
+    assert "(HTTP 403: Bad\ufffd[2J gateway ***)" in str(caught.value)
+    with asking(served("m-1\x1b[31m", "x" * 5000)) as (model, _):
+        said = model.complete(question())
+    assert (said.model, len(said.fingerprint)) == ("m-1\ufffd[31m", 100)
 
 
 def test_a_reply_without_usage_has_an_unknown_cost() -> None:
@@ -437,9 +512,15 @@ def test_a_key_appears_in_no_text_and_no_representation() -> None:
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 40.0),
-        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "-3"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after": "1e308"}, 86_400.0),
+        ({"retry-after-ms": "1e308"}, 86_400.0),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 86_400.0),
+        ({"retry-after": "Fri, 99 Zzz 99999999999"}, None),
     ],
 )
 def test_a_wait_is_read_as_seconds_milliseconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:

@@ -142,3 +142,27 @@ def test_a_status_that_no_failure_explains_makes_a_log_unreadable() -> None:
 def test_what_is_installed_is_what_is_asked_for() -> None:
     pinned = (PROJECT / "requirements-nodeps.txt").read_text().splitlines()[-1]
     assert pinned == f"swebench=={official.VERSION}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl: (6) Could not resolve host: example.org",
+        "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+        "OSError: [Errno 101] Network is unreachable",
+        "socket.gaierror: [Errno -2] Name or service not known",
+        "dial tcp: lookup example.org: no such host",
+        "Error: getaddrinfo ENOTFOUND example.org",
+        "java.net.UnknownHostException: example.org",
+    ],
+)
+def test_a_missing_network_is_recognized_in_a_log(line: str) -> None:
+    assert official.network_missing(f"begun\n{line}\nended\n") in line
+    assert official.network_missing(f"begun\n{line}\nended\n")
+
+
+def test_what_the_official_classifier_takes_for_a_missing_network_is_recognized() -> None:
+    log = "OSError: Network is unreachable\ngaierror: Temporary failure in name resolution\n"
+    assert official.failure(log) == ("network_unreachable", True)
+    assert official.failure(official.network_missing(log)) == ("network_unreachable", True)
+    assert official.network_missing("FAILED test_a - AssertionError\n") == ""

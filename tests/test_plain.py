@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.plain import to_json
+from retrial.plain import from_json, to_json, to_line
 from retrial.types import Outcome
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["", "\ud800", 'é\n"'])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+LEAVES = st.none() | st.booleans() | st.integers() | FINITE | st.text() | st.sampled_from(["", "\ud800", 'é\n"'])
 KEYS = st.text() | st.integers() | st.booleans() | st.none()
 VALUES = st.recursive(
     LEAVES, lambda each: st.lists(each) | st.lists(each).map(tuple) | st.dictionaries(KEYS, each), max_leaves=20
@@ -24,6 +25,17 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_it_is_what_json_dumps_writes(value: Any) -> None:
     assert to_json(value) == (json.dumps(value, indent=2) + "\n").encode()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_does_not_have_is_never_written(number: float) -> None:
+    for write in (to_json, to_line):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write({"cost": [number]})
+
+
+def test_a_cost_that_an_older_version_wrote_as_infinity_is_unknown() -> None:
+    assert from_json(b'{"cost": Infinity, "more": [NaN, -Infinity, 1.5]}') == {"cost": None, "more": [None, None, 1.5]}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from retrial import prebuilt
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import run_check
 from retrial.protocols import Sandbox
+from retrial.secrets import KNOWN
 from retrial.types import Check, Execution, Job, Outcome, Prebuild
 from tests.exercises import write_exercise
 from tests.parts import PYTHON
@@ -84,3 +85,37 @@ def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home:
     assert seen.stdout.startswith("seed ")
     assert check.digest == replace(check, prebuild=None).digest
     assert run_check(task, "", replace(check, prebuild=BROKEN), bwrap, untouched=True).exit_code == 1
+
+
+@pytest.mark.real
+def test_it_is_used_as_it_was_made_even_if_it_holds_what_looks_like_a_key(counting: Counting) -> None:
+    KNOWN.guess("GCC: (Debian 12.2.0-14+deb12u1)")
+    made = Prebuild(script='cat seed >"$RETRIAL_REPORTS/made"', files={"seed": b"GCC: (Debian 12.2.0-14+deb12u1)\0"})
+    assert files(made, counting) == files(made, counting) == {".retrial/made": made.files["seed"]}
+    assert counting.jobs == 1
+
+
+@pytest.mark.real
+def test_one_that_is_damaged_is_named_and_made_again(
+    home: Path, counting: Counting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = files(MADE, counting)
+    stored = [path for path in (home.parent / "cache" / "prebuilt").rglob("*") if path.is_file()]
+    for path in stored:
+        path.write_bytes(path.read_bytes()[:-9])
+    second = files(MADE, counting)
+    assert second.keys() == first.keys() and second != first
+    assert counting.jobs == 2
+    assert str(stored[-1]) in capsys.readouterr().err
+    assert files(MADE, counting) == second
+
+
+@pytest.mark.real
+def test_fresh_makes_it_again_once(counting: Counting) -> None:
+    fresh = replace(MADE, files={"seed": b"fresh "}, fresh=True)
+    first = files(replace(fresh, fresh=False), counting)
+    prebuilt._made_here.clear()
+    second = files(fresh, counting)
+    assert first != second
+    assert files(fresh, counting) == files(replace(fresh, fresh=False), counting) == second
+    assert counting.jobs == 2

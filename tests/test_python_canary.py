@@ -211,6 +211,22 @@ def test_only_tests_that_are_wanted_are_copied_and_the_others_are_places() -> No
     assert len(of_file(file)[0].places) == 2
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        '@pytest.mark.parametrize("row", ROWS)\ndef test_rows(row):',
+        "def test_rows(row=ROWS[0]):",
+        "def test_rows(row: ROWS):",
+        "def test_rows() -> ROWS:",
+    ],
+)
+def test_a_copy_is_never_put_above_what_its_definition_evaluates(head: str) -> None:
+    source = f"def test_first():\n    assert add(1, 1) == 2\n\n\nROWS = [1]\n\n\n{head}\n    assert add(1, 2) == 3\n"
+    found = {canary.test: canary.places for canary in made(source)}
+    assert found["test_rows"] == (source.index(head),)
+    assert set(found["test_first"]) == {0, source.index(head)}
+
+
 def test_a_weak_one_uses_the_assertion_and_the_parameters_of_its_neighbour() -> None:
     (method,) = made("class A(TestCase):\n    def test_it(self, opened):\n        self.assertRegex(f(), 'a')\n")
     assert (method.strong, method.text) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.cache import Verdicts
 from retrial.protocols import Sandbox
 from retrial.references import Reference, reference
+from retrial.types import Execution, Job
 from tests.exercises import write_exercise
 
 pytestmark = pytest.mark.real
@@ -76,3 +78,48 @@ def test_one_that_disturbs_the_tests_does_not_cost_the_others(tmp_path: Path, bw
     found = proved(tmp_path, ONCE, bwrap)
     assert "test_leaves_a_trace" not in {canary.test for canary in found.canaries}
     assert len(found.canaries) >= 2 and all(canary.strong for canary in found.canaries)
+
+
+BAD_MOMENT = "bad-moment"
+MOODY = f"""\
+from pathlib import Path
+
+from {{module}} import add
+
+
+def test_one():
+    assert add(1, 2) == 3
+
+
+def test_two():
+    assert add(2, 2) == 4
+    assert not Path("{BAD_MOMENT}").exists()
+"""
+
+
+class Moody:
+    """A real sandbox in which the first jobs meet a bad moment: a file that makes a test fail."""
+
+    def __init__(self, inner: Sandbox, bad: int) -> None:
+        self.name = inner.name
+        self.unavailable, self.missing, self.state = inner.unavailable, inner.missing, inner.state
+        self.prepare, self.machine = inner.prepare, inner.machine
+        self.digest, self.describe = inner.digest, inner.describe
+        self._inner, self._bad = inner, bad
+
+    def run(self, job: Job) -> Execution:
+        self._bad -= 1
+        return self._inner.run(replace(job, files={**job.files, BAD_MOMENT: b""}) if self._bad >= 0 else job)
+
+
+@pytest.mark.parametrize("bad", [1, 4, 5])
+def test_a_reference_that_was_proved_at_a_bad_moment_keeps_no_weak_canaries(
+    tmp_path: Path, bwrap: Sandbox, bad: int
+) -> None:
+    benchmark = Exercism(write_exercise(tmp_path / "set", tests=MOODY), "set")
+    (task,) = benchmark.tasks()
+    answer = benchmark.answer(task.instance_id)
+    reference(task, answer, Moody(bwrap, bad), Verdicts(tmp_path))
+    later = reference(task, answer, bwrap, Verdicts(tmp_path))
+    assert later.void == "" and len(later.canaries) >= 2
+    assert all(canary.strong for canary in later.canaries)

@@ -14,7 +14,8 @@ from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, 
 from retrial.config import HarnessOptions, parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.journal import Journal
-from retrial.models.replay import RecordedModel
+from retrial.models.replay import RecordedModel, make
+from retrial.protocols import Context
 from retrial.questions import first_difference, question
 from retrial.recorded import Recording
 from retrial.records import attempt_record
@@ -334,3 +335,13 @@ def test_nothing_of_a_run_that_is_played_again_is_spent(run: Run, journal: Journ
     assert run.spent() == Usage()
     ask(journal)
     assert run.spent().cost == 0.25
+
+
+@pytest.mark.parametrize(
+    "number", ['"cost": NaN', '"cost": Infinity', '"cost": 1e400', '"prompt_tokens": 1%s' % ("0" * 30)]
+)
+def test_a_recorded_number_that_cannot_be_is_refused_by_its_line(tmp_path: Path, number: str) -> None:
+    file = tmp_path / "replies.jsonl"
+    file.write_text('{"text": "a"}\n{"text": "b", NUMBER}\n'.replace("NUMBER", number))
+    with pytest.raises(UsageError, match=r"replies\.jsonl:2: '\w+' must be a number from 0 to "):
+        make(Context(options=None, name=str(file)))

@@ -24,6 +24,31 @@ def ran(*lines: str, exit_code: int | None = 0, applied: str = "git apply") -> E
     return Execution(exit_code=exit_code, stdout="\n".join([*said, *marked]), stderr="", seconds=1.0)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "cpu_seconds", "starved", "outcome", "reason"),
+    [
+        (900, 301, False, Outcome.TIMED_OUT, "the tests did not end within 300 s of CPU time"),
+        (310, 2, False, Outcome.TIMED_OUT, "the tests hung: they waited for 300 s and used almost no CPU time"),
+        (6000, 299, False, Outcome.TIMED_OUT, "the tests did not end within 6000 s"),
+        (6000, None, False, Outcome.TIMED_OUT, "the tests did not end within 6000 s"),
+        (
+            6000,
+            120.04,
+            True,
+            Outcome.NOT_MEASURED,
+            "the machine is too busy: in 6000 s the tests got 120.0 s of CPU time, of 300 s; "
+            "repeat the command when there is less load",
+        ),
+    ],
+)
+def test_a_run_out_of_time_names_the_limit_and_a_starved_one_is_not_measured(
+    seconds: float, cpu_seconds: float | None, starved: bool, outcome: Outcome, reason: str
+) -> None:
+    execution = replace(ran(exit_code=None), timed_out=True, seconds=seconds, cpu_seconds=cpu_seconds, starved=starved)
+    verdict = judge(replace(CHECK, timeout=300.0, patience=20.0), execution)
+    assert (verdict.outcome, verdict.reason, verdict.cpu_seconds) == (outcome, reason, cpu_seconds)
+
+
 def test_all_required_tests_passed() -> None:
     verdict = judge(CHECK, ran(*PASSED, "FAILED t.py::other - of old", exit_code=1))
     assert (verdict.outcome, verdict.official, verdict.proof) == (Outcome.RESOLVED, True, "log")
@@ -52,11 +77,12 @@ def test_a_status_that_no_failure_explains_is_not_believed() -> None:
     assert verdict.reason == "no test failed, but the test command ended with status 3"
 
 
-def test_a_package_that_could_not_be_installed_is_not_the_models_failure() -> None:
+def test_a_patch_that_breaks_the_install_is_a_failed_build_whatever_the_tests_print() -> None:
     execution = ran(*PASSED)
     log = execution.stdout.replace(f"+ : '{official.START}'", f"{image_trees.NOT_INSTALLED}\n+ : '{official.START}'")
     verdict = judge(CHECK, replace(execution, stdout=log))
-    assert verdict.outcome is Outcome.INSTALL_FAILED and "--network" in verdict.reason
+    assert (verdict.outcome, verdict.official) == (Outcome.BUILD_FAILED, None)
+    assert CHECK.required is not None and not disputed(CHECK.required, verdict)
 
 
 def test_an_image_without_what_it_takes_is_not_the_models_failure() -> None:

@@ -182,7 +182,45 @@ def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
     assert below.getvalue() == f"the key is {HIDDEN}\n".encode()
 
 
-def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path) -> None:
+def test_what_is_only_guessed_to_be_a_key_is_masked_for_people_and_left_in_data() -> None:
+    known = Known()
+    known.guess_variables({"DEPLOY_TOKEN": "return one + two", "https_proxy": "http://me:x-5f1c09d2@proxy"})
+    known.learn("k-5f1c09d2a77b")
+    text = b"return one + two k-5f1c09d2a77b x-5f1c09d2"
+    assert known.masked(text.decode()) == "*** *** ***"
+    assert known.masked_bytes(text) == b"*** *** ***"
+    assert known.masked_data(text) == b"return one + two *** ***"
+    assert known.guesses == frozenset({"return one + two"}) and "k-5f1c09d2a77b" in known.values
+
+
+def test_a_guess_that_turns_out_to_be_a_key_is_masked_in_data_too() -> None:
+    known = Known()
+    known.guess_variables({"OPENAI_API_KEY": "k-5f1c09d2a77b"})
+    known.learn("k-5f1c09d2a77b")
+    assert known.masked_data(b"k-5f1c09d2a77b") == HIDDEN.encode()
+    assert known.guesses == frozenset()
+
+
+def test_a_variable_that_only_looks_like_a_key_changes_no_patch_and_no_reply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "return guess_5f1c09d2 + b"
+    KNOWN.guess(code)
+    run = Run(tmp_path, "R")
+    run.write_prediction("one", record("one", model_patch=edit("a.py", f"{code}\n")), f"# {code}\n")
+    run.write_bundle([{"instance_id": "one", "model_name_or_path": "m", "model_patch": code}])
+    run.write_official("one", {"patch.diff": code.encode(), "test_output.txt": code.encode()})
+    run.journal("one").append("reply", text=code)
+    (kept,) = run.predictions()
+    assert code in kept["model_patch"] and "masked" not in kept
+    assert "one.json contains the value of an environment variable that is named like a key" in capsys.readouterr().err
+    assert [line["text"] for line in run.journal("one").lines()] == [code]
+    assert run.patches() == {"one": code}
+    assert (run.logs / "one" / "patch.diff").read_text() == code
+    assert HIDDEN in run.chat("one") and HIDDEN in (run.logs / "one" / "test_output.txt").read_text()
+
+
+def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = "sk-prediction-5f1c09d2a77b4e"
     KNOWN.learn(key)
     run = Run(tmp_path, "R")
@@ -190,4 +228,6 @@ def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path) -> None:
         run.write_prediction(name, record(name, model_patch=edit("a.py", content)), f"# {key}\n")
         run.journal(name).append("reply", text=key)
     assert [each.get("masked") for each in run.predictions()] == [True, None]
+    said = capsys.readouterr().err
+    assert "one.json contained a key; it is masked there" in said and "two.json" not in said
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]

@@ -244,3 +244,13 @@ def test_the_outcome_is_one_sentence(journal: Journal, fields: Mapping[str, Any]
     end(journal, verdict=Verdict(outcome=Outcome.TESTS_FAILED, reason="there are none"), **fields)
     (line,) = [line for line in outside_fences(shown(journal)) if line.startswith("**Outcome:**")]
     assert words in line
+
+
+def test_it_names_the_test_files_of_a_check_and_those_that_were_given_up(journal: Journal) -> None:
+    begin(journal)
+    given_up = ("a/test_a.py, b/test_b.py: the tests did not end within 300 s of CPU time",)
+    check(journal, "k", outcome=Outcome.RESOLVED, chosen=("a/test_a.py",), fallbacks=given_up)
+    end(journal)
+    lines = outside_fences(shown(journal))
+    assert "Test files: `a/test_a.py`." in lines
+    assert f"- given up: {given_up[0]}" in lines

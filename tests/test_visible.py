@@ -13,6 +13,7 @@ from retrial import cache
 from retrial.benchmarks.swebench import SweBench
 from retrial.benchmarks.swebench import make as make_benchmark
 from retrial.config import HarnessOptions
+from retrial.errors import Overloaded
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
 from retrial.visible import VisibleCheck
@@ -22,6 +23,8 @@ from tests.parts import ready_with_repository
 
 pytestmark = pytest.mark.real
 
+SHORT = 1.5
+"""Seconds of CPU time, of which the tests of the task take a quarter."""
 BREAKS = changed("calc/core.py", CORE, CORE.replace("a + b", "a - b"))
 
 
@@ -57,6 +60,17 @@ class Asked:
         return self._good if most == self._usable else self._bad
 
 
+def a_check(benchmark: SweBench, engine: Sandbox, folder: Path, *, cpus: float = 2.0, **changes: float) -> VisibleCheck:
+    """All tests of the task, with other limits."""
+
+    def tests(edited: Iterable[str], most: int | None) -> Check | str:
+        check = benchmark.visible(INSTANCE, edited, most)
+        assert isinstance(check, Check)
+        return replace(check, lint=False, limits=replace(check.limits, cpus=cpus), **changes)  # type: ignore[arg-type]
+
+    return VisibleCheck(benchmark.tasks()[0], tests, engine, cache.Verdicts(folder))
+
+
 @pytest.mark.parametrize(("usable", "asked"), [(None, [None]), (2, [None, 2]), (1, [None, 2, 1])])
 def test_fewer_files_are_tried_until_some_can_be_run(
     usable: int | None, asked: list[int | None], benchmark: SweBench, engine: Sandbox, tmp_path: Path
@@ -65,9 +79,41 @@ def test_fewer_files_are_tried_until_some_can_be_run(
     check = VisibleCheck(benchmark.tasks()[0], tests, engine, cache.Verdicts(tmp_path))
     assert check(GOLD)[1].outcome is Outcome.RESOLVED
     assert tests.most == asked
+    why = (
+        "the visible tests say nothing on the untouched tree: no test results can be read from the log (exit status 7)"
+    )
+    assert check(GOLD)[1].fallbacks == (() if usable is None else (f"all tests: {why}",))
     verdict = check(BREAKS)[1]
     assert verdict.outcome is Outcome.TESTS_FAILED
     assert verdict.telling.startswith("1 of 2 required tests did not pass: tests/test_calc.py::test_add\n")
+
+
+def test_an_endless_loop_runs_out_of_cpu_time(benchmark: SweBench, engine: Sandbox, tmp_path: Path) -> None:
+    endless = changed("calc/core.py", CORE, CORE.replace("    return a + b", "    while True:\n        pass"))
+    verdict = a_check(benchmark, engine, tmp_path, timeout=SHORT)(endless)[1]
+    assert (verdict.outcome, verdict.reason) == (
+        Outcome.TIMED_OUT, f"the tests did not end within {SHORT:g} s of CPU time"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cpus", [2.0, 0.1])
+def test_a_busy_machine_does_not_change_what_the_tests_say(
+    cpus: float, benchmark: SweBench, engine: Sandbox, tmp_path: Path
+) -> None:
+    """With a tenth of a core the same tests take more wall time than their limit is."""
+    check = a_check(benchmark, engine, tmp_path, timeout=SHORT, cpus=cpus)
+    good, bad = check(GOLD)[1], check(BREAKS)[1]
+    assert (good.outcome, good.reason, good.fallbacks) == (Outcome.RESOLVED, "", ())
+    assert (bad.outcome, bad.fallbacks) == (Outcome.TESTS_FAILED, ())
+    assert good.tests.keys() == bad.tests.keys()
+
+
+def test_tests_that_got_too_little_cpu_time_are_not_measured(
+    benchmark: SweBench, engine: Sandbox, tmp_path: Path
+) -> None:
+    check = a_check(benchmark, engine, tmp_path, timeout=SHORT, patience=1.2, cpus=0.05)
+    with pytest.raises(Overloaded, match=r"the machine is too busy: in 1\.8 s the tests got 0\.\d s of CPU time"):
+        check(GOLD)
 
 
 def test_the_untouched_tree_is_asked_once(benchmark: SweBench, engine: Sandbox, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial.attempts import Message, Usage
-from retrial.models._failures import Failure
+from retrial.models._failures import ONE_DAY, Failure
+from retrial.models._usage import amount, count
 
 KINDS: Mapping[str, str] = {
     "AuthenticationError": "key",
@@ -22,6 +23,9 @@ KINDS: Mapping[str, str] = {
     "UnsupportedParamsError": "request",
 }
 """litellm's errors → rows of the table of failures; all others are the server's."""
+
+
+COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,6 @@ def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Repor
     # When it has ended, a summary that nobody asked for may still have failed.
     failure = None if data["ended"] else data["failure"]
     chat = [(Message(role=str(each["role"]), content=str(each["content"])), each["reply"]) for each in said]
-    spent = sum((_usage(call) for call in data["calls"]), Usage(retries=int(data["retries"])))
     return Report(
         ended=bool(data["ended"]),
         edit_format=str(data["edit_format"]),
@@ -71,7 +74,7 @@ def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Repor
         malformed=int(data["malformed"]),
         exhausted=int(data["exhausted"]),
         user_asks=int(data["user_asks"]),
-        spent=spent,
+        spent=_spent(data["calls"], int(data["retries"])),
         chat=tuple(message for message, _ in chat),
         replies=tuple(message.content for message, reply in chat if reply),
         waiting=bool(data["waiting"]),
@@ -80,18 +83,20 @@ def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Repor
     )
 
 
-def _usage(call: Mapping[str, Any]) -> Usage:
-    cost = call["cost"]
-    return Usage(
-        calls=1,
-        prompt_tokens=int(call["prompt_tokens"]),
-        completion_tokens=int(call["completion_tokens"]),
-        cached_tokens=int(call["cached_tokens"]),
-        cache_write_tokens=int(call["cache_write_tokens"]),
-        reasoning_tokens=int(call["reasoning_tokens"]),
-        cost=None if cost is None else float(cost),
-        seconds=float(call["seconds"]),
-    )
+def _spent(calls: Sequence[Mapping[str, Any]], retries: int) -> Usage:
+    """What all calls took; of no use as soon as one number is impossible, for then the sums are too low."""
+    found = [_usage(call) for call in calls]
+    known = [usage for usage in found if usage is not None]
+    return sum(known, Usage(retries=retries)) if len(known) == len(found) else Usage(calls=len(found), cost=None)
+
+
+def _usage(call: Mapping[str, Any]) -> Usage | None:
+    cost, counts = call["cost"], {name: count(call[name]) for name in COUNTS}
+    tokens = {name: found for name, found in counts.items() if found is not None}
+    if len(tokens) < len(counts) or (cost is not None and amount(cost) is None):
+        return None
+    seconds = max(0.0, min(float(call["seconds"]), ONE_DAY))
+    return Usage(calls=1, **tokens, cost=amount(cost), seconds=seconds)
 
 
 def _failure(found: Mapping[str, Any]) -> Failure:

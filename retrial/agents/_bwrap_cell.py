@@ -64,8 +64,8 @@ class BwrapCell:
             binds=((str(kit.folder), FILES), *((str(path), str(path)) for path in shown)),
             writable=((str(workspace.root), WORKSPACE), (str(kit.out), f"{FILES}/{kit.out.name}")),
             covered=tuple(map(str, covered)),
-            # Models may be served under names that only this file knows.
-            files={"/etc/hosts": Path("/etc/hosts").read_bytes()},
+            # Models may be served under names that only this file knows; the sandbox's own name is not in it.
+            files={"/etc/hosts": Path("/etc/hosts").read_bytes() + b"\n127.0.0.1 retrial\n"},
             # Until the program's own variables are there, which nobody may read in a list of processes.
             variables={"PATH": ":".join(_protocol.PATH)},
             disk_mb=LIMITS.disk_mb,

@@ -101,6 +101,7 @@ def _cover(path: Path) -> Mount:
 def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
     config: dict[str, Any] = client.create_host_config(
         network_mode="host",
+        extra_hosts=_confine.OWN_NAME,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         read_only=True,

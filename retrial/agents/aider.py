@@ -128,9 +128,13 @@ class AiderAgent:
 
 def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran) -> Effort:
     lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
-    notes = {
+    errors = {
         "the attempt's time was over": ran.timed_out,
         f"aider broke down: {_last_line(ran)}": not _ended(report, ran) and report.failure is None,
+    }
+    error = ", ".join(text for text, applies in errors.items() if applies)
+    notes = {
+        **errors,
         "its linter found errors that were left": not report.lint_outcome,
     }
     return Effort(
@@ -147,6 +151,7 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran)
         exhausted=report.exhausted + (report.failure is not None),
         user_asks=report.user_asks,
         spent=spent,
+        error=error,
         notes=tuple(note for note, applies in notes.items() if applies),
         chat=report.chat,
     )

@@ -19,6 +19,8 @@ SPENDS = True
 PROMPTS = (_prompts.TASK, _prompts.WHOLE_REPOSITORY, _prompts.READ_ONLY, _prompts.ON_ITS_OWN)
 """Part of a run's identity."""
 USAGE = "usage.json"
+LAST_LINE = 300
+"""Characters of a program's output in a sentence."""
 COUNTS = ("prompt_tokens", "completion_tokens")
 MOST = 1e12
 """Of anything that a program says it spent; more is a slip or a lie, and cannot be added up."""
@@ -53,6 +55,7 @@ class CommandAgent:
             tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
             test_timeouts=sum(each.outcome is Outcome.TIMED_OUT for each in verdicts),
             spent=spent,
+            error=_error(ran),
             notes=tuple(note for note in (_ending(ran), problem) if note),
             chat=(Message(role="assistant", content=ran.output),),
         )
@@ -99,7 +102,13 @@ def read_usage(results: Mapping[str, bytes]) -> tuple[Usage, str]:
     return Usage(cost=cost, **tokens), ""
 
 
+def _error(ran: Ran) -> str:
+    """How it ended, if not with 0, and its last line, which usually says why."""
+    ending, lines = _ending(ran), [line.strip() for line in ran.output.splitlines() if line.strip()]
+    return f"{ending}: {lines[-1][:LAST_LINE]}" if ending and lines else ending
+
+
 def _ending(ran: Ran) -> str:
     if ran.timed_out:
         return "the attempt's time was over"
-    return f"the command ended with {ran.exit_code}" if ran.exit_code else ""
+    return "" if ran.exit_code == 0 else f"the command ended with {ran.exit_code}"

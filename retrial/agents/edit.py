@@ -28,6 +28,7 @@ FAILED = """\
 See the testing errors above.
 The tests are correct.
 Fix the code in {files} to resolve the errors."""
+REPEATED = "the model repeated a malformed reply word for word and was not asked again"
 LINT = """\
 {errors}
 
@@ -38,7 +39,7 @@ PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *_finding.PROMP
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
-LAZY = re.compile(r"^[+ ]?\s*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
+LAZY = re.compile(r"^[+ ]?[^\S\n]*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 
 
 class EditAgent:
@@ -77,6 +78,9 @@ class Session:
         self.effort = Effort(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
         self._unanswered: tuple[ToolCall, ...] = ()
+        self._malformed: set[tuple[str, ...]] = set()
+        self._repeated = False
+        """The model wrote the same malformed reply twice: asked again, it would do so once more."""
 
     def open(self, map_tokens: int, cache: Path) -> bool:
         """The first message, with the files to edit; in a repository the model is asked for them first.
@@ -96,12 +100,16 @@ class Session:
         self._sizes = {path: len(content) for path, content in files.items()}
         self._say(_finding.asked(self._task, files, map_tokens, cache))
         for left in range(self._reflections, -1, -1):
-            named = _finding.named(edits.without_reasoning(self._ask().text), self._sizes)
+            reply = self._ask()
+            named = _finding.named(edits.without_reasoning(reply.text), self._sizes)
             self._offered = named.taken
             no_room = _finding.no_room(named.refused)
             if named.taken or not left:
                 return no_room
-            self.add(malformed=1, reflections=1, faults=(str(Fault.NO_NAME),))
+            self._note_malformed(reply, Fault.NO_NAME)
+            if self._repeated:
+                return no_room
+            self.add(reflections=1)
             self._say(no_room or _finding.NONE_NAMED)
         raise AssertionError("the last reflection always returns")
 
@@ -116,7 +124,7 @@ class Session:
     def run(self, turns: int) -> None:
         for turn in range(turns):
             problem = self._turn()
-            if not problem:
+            if not problem or self._repeated:
                 return
             if turn + 1 < turns:
                 self._say(problem)
@@ -133,7 +141,7 @@ class Session:
             elif verdict is not None and verdict.lint:
                 problem = LINT.format(errors="\n".join(verdict.lint), files=self._names)
             # A model that did not come to its end will not do so when it is told that it did not.
-            if not problem or not left or reply.finish == "length":
+            if not problem or not left or reply.finish == "length" or self._repeated:
                 return self._end_of_turn(verdict, problem)
             self.add(reflections=1)
             self._say(problem)
@@ -173,11 +181,19 @@ class Session:
         if not found.problem:
             found = self._apply(found)
         if found.problem:
-            self.add(malformed=1, faults=(str(found.fault or Fault.MALFORMED),))
+            self._note_malformed(reply, found.fault or Fault.MALFORMED)
         else:
             # What a model wrote anew it may have to mend.
             self._offered = tuple(dict.fromkeys((*self._offered, *(edit.path for edit in found.edits))))
         return found.problem
+
+    def _note_malformed(self, reply: Reply, fault: Fault) -> None:
+        self.add(malformed=1, faults=(str(fault),))
+        words = (reply.text, *(text for call in reply.calls for text in (call.name, call.arguments)))
+        if words in self._malformed:
+            self._repeated = True
+            self.add(notes=(REPEATED,))
+        self._malformed.add(words)
 
     def _unseen(self, reply: Reply, found: Edits) -> _finding.Named:
         """Files of the repository that a reply edits, or seems to, though they were not shown."""

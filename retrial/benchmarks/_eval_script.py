@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Iterable
 from retrial.benchmarks._swebench_columns import command_of
 from retrial.image_trees import JOB, NOT_INSTALLED, SCRIPTS, TESTS_GO_HERE
 from retrial.official import END, START, STATUS
+from retrial.reinstall import AFTER, BEFORE
 
 _HEREDOC = re.compile(r"<<\s*'?(\w+)'?\s*$")
 _INSTALL = re.compile(r"\b(?:pip3? install|setup\.py (?:install|develop))\b")
-_EDITABLE = re.compile(r"\bpip3? install\b.*\s-e\s|\bsetup\.py develop\b")
+_EDITABLE = re.compile(r"\bpip3? install\b.*\s(?:-e|--editable)[\s=]|\bsetup\.py develop\b")
+_PYTHON = re.compile(r"(\S*python[\d.]*)\s+(?:-m pip|setup\.py)\b")
 _LOCAL = re.compile(r"(\bpip3? install\b)(?=.*\s'?\.(?:['\s\[]|$))")
 _TEST_FILES = re.compile(r"git (?:checkout [0-9a-f]{7,40} |apply )|rm -f ")
 _CHOOSING = re.compile(r"[|;&<>]|-[nktfg]$|--?(?:filter|grep|tests?|name|run|match|only)\b|-Dtest\b")
@@ -52,6 +54,30 @@ def looking(script: str, paths: Iterable[str]) -> str:
         for number, path in enumerate(paths)
     ]
     return "\n".join([*lines[: _start(lines)], *copied, "exit 0", ""])
+
+
+def trial(script: str, state: str) -> str:
+    """The script up to its last install, for the untouched tree; empty where it installs nothing.
+
+    `state` is the program in the job that prints what is installed: before, and again if the install worked.
+    """
+    lines = _edited(script, _without_tests)
+    lines = lines[: _start(lines)]
+    places = [number for number, line in enumerate(lines) if _INSTALL.search(line)]
+    if not places:
+        return ""
+    first, last = places[0], places[-1] + 1
+    named = _PYTHON.search(lines[first])
+    looks = f'{named[1] if named else "python"} -I "${JOB}/{state}" "$PWD" >"${REPORTS}'
+    installs = [f"{_offline(line)} || exit 0" if _INSTALL.search(line) else line for line in lines[first:last]]
+    steps = [*lines[:first], f'{looks}/{BEFORE}" || exit 1', *installs, f'{looks}/{AFTER}" || exit 1', "exit 0", ""]
+    return "\n".join([OFFLINE, *steps])
+
+
+def copies(script: str) -> bool:
+    """Whether an install puts copies of files elsewhere, so that changes in the tree alone are not seen."""
+    lines = _edited(script, _without_tests)
+    return any(_INSTALL.search(line) and not _EDITABLE.search(line) for line in lines[: _start(lines)])
 
 
 def visible(script: str, arguments: Iterable[str], test_files: Collection[str], *, network: bool, lean: bool) -> str:
@@ -91,7 +117,11 @@ def _prepared(line: str, *, network: bool, lean: bool) -> str:
     if lean and _EDITABLE.search(line):
         # What is installed points at the tree: changed Python files are seen without doing it again.
         return ""
-    return f"{_LOCAL.sub(WITHOUT_NETWORK, line)} || printf '%s\\n' '{NOT_INSTALLED}'"
+    return f"{_offline(line)} || printf '%s\\n' '{NOT_INSTALLED}'"
+
+
+def _offline(line: str) -> str:
+    return _LOCAL.sub(WITHOUT_NETWORK, line)
 
 
 def _without_tests(line: str) -> str:

@@ -1,4 +1,7 @@
-"""One exercise folder: which of its files are for what. Tests, `.meta` and all else with a dot never reach an agent."""
+"""One exercise folder: which of its files are for what. Tests, `.meta` and all else with a dot never reach an agent.
+
+Exercises come from strangers: nothing but regular files that really are below the benchmark's folder is read.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,27 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import patches, registry, small_files
+from retrial import damage, patches, registry, small_files
 from retrial.errors import PatchError, TreeError, UsageError
-from retrial.names import check_name
+from retrial.names import check_name, plain_path
 from retrial.protocols import Language
 from retrial.types import fingerprint
 
 PRACTICE = Path("exercises/practice")
 CONFIG = Path(".meta/config.json")
 CACHES = ("__pycache__",)
+META, DOCUMENTS = ".meta", ".docs"
 DOCS = ("introduction.md", "instructions.md", "instructions.append.md")
+MOST = 16 << 20
+"""Bytes of one file: the largest in public sets (Catch) has 0.7 MB."""
+MOST_TEXT = 1 << 20
+"""Bytes of one file of instructions, which go into a prompt: in public sets 13 kB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,47 +69,69 @@ class Exercise:
     """Everything that an agent may see."""
     test_command: str
     optimised: bool
+    needs: tuple[str, ...] = ()
+    """Tools that only some tasks of the language need."""
 
     @property
     def instructions(self) -> str:
-        docs = (_document(f"{self.root}/.docs/{name}") for name in DOCS)
+        docs = (_document(f"{self.root}/{DOCUMENTS}/{name}") for name in DOCS)
         return "\n\n".join(doc for doc in docs if doc is not None)
 
 
 def _document(path: str) -> str | None:
     try:
-        text = small_files.read(path).decode("utf-8", "replace")
+        text = small_files.read_real(path, MOST_TEXT).decode("utf-8", "replace")
     except (FileNotFoundError, IsADirectoryError):
         return None
+    except OSError as error:
+        raise _unreadable(error) from error
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
-def folders(root: Path) -> Iterable[tuple[Path, str]]:
+def folders(root: Path, problems: list[str]) -> Iterable[tuple[Path, str]]:
+    """Exercise folders below a folder whose path is real, each with its language; a link that leads to some is a
+    problem."""
     if (root / PRACTICE).is_dir():
         language = str(_json(f"{root}/config.json").get("slug", ""))
-        yield from ((folder, language) for folder in _subfolders(root / PRACTICE))
+        yield from ((folder, language) for folder in _exercise_folders(root / PRACTICE, problems))
         return
-    for track in _subfolders(root):
-        if (track / PRACTICE).is_dir():
-            yield from ((folder, track.name) for folder in _subfolders(track / PRACTICE))
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    with os.scandir(folder) as entries:
+    with os.scandir(root) as entries:
         names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
-    return [folder / name for name in names]
+    for name in names:
+        if (practice := root / name / PRACTICE).is_dir():
+            yield from ((folder, name) for folder in _exercise_folders(practice, problems))
+
+
+def _exercise_folders(practice: Path, problems: list[str]) -> list[Path]:
+    if why := small_files.refusal(str(practice)):
+        problems.append(f"{practice} {why}.")
+        return []
+    with os.scandir(practice) as entries:
+        found = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+    problems += (f"{plain_path(entry.path)} is {kind}." for entry in found if (kind := small_files.kind_of(entry)))
+    return [practice / entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+
+
+def _refusal(path: str, entry: os.DirEntry[str]) -> str:
+    if kind := small_files.kind_of(entry):
+        return f"is {kind}, not a regular file"
+    most = MOST_TEXT if path.startswith(f"{DOCUMENTS}/") else MOST
+    size = entry.stat(follow_symlinks=False).st_size
+    return f"has {size} bytes, more than {most}" if size > most else ""
 
 
 def read_exercise(root: Path, language_name: str) -> Exercise:
-    config, language = _json(f"{root}/{CONFIG}"), _language(language_name)
-    there = _files(root, language.build_folders)
-    files = {kind: _names(config, kind, root, there) for kind in ("solution", "test", "editor", "example")}
+    """Raises: UsageError, with all files that may not be there, each with its path."""
+    language = _language(language_name)
+    scanned = _scan(root, language.build_folders)
+    config, there = _json(f"{root}/{CONFIG}"), sorted(scanned, key=lambda path: path.split("/"))
+    files = {kind: _names(config, kind, root, scanned) for kind in ("solution", "test", "editor", "example")}
     if not files["solution"] or not files["test"]:
         raise UsageError(f"{root / CONFIG} must name at least one solution file and one test file.")
-    plain = [path for path in there if path not in files["example"]]
+    plain = [path for path in there if _may_be_shown(path) and path not in files["example"]]
     # Test files that no list names are tests all the same: they must not reach an agent, and are put back for a check.
     tests = {*files["test"], *(path for path in plain if _is_test(path, language) and path not in files["solution"])}
-    more = [path for path in language.reference_files if (root / path).is_file()]
+    more = [path for path in language.reference_files if path in scanned]
     return Exercise(
         instance_id=f"aider_{language.name}_{root.name.replace('-', '_')}",
         root=root,
@@ -112,7 +143,18 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
         shown=tuple(path for path in plain if path not in tests),
         test_command=_test_command(config, root),
         optimised="test-in-release-mode" in _true(config.get("custom")),
+        needs=tuple(tool for tool, where in language.optional.items() if _says(root, scanned, *where)),
     )
+
+
+def _says(root: Path, there: Collection[str], path: str, pattern: str) -> bool:
+    if path not in there:
+        return False
+    try:
+        text = small_files.read_real(f"{root}/{path}", MOST).decode("utf-8", "replace")
+    except OSError as error:
+        raise _unreadable(error) from error
+    return re.search(pattern, text) is not None
 
 
 @functools.cache
@@ -140,24 +182,43 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
     return (*listed, *unlisted)
 
 
-def _files(root: Path, build_folders: tuple[str, ...]) -> list[str]:
-    """All that could be shown: no hidden files, no caches (they hold compiled tests), no links (to anything)."""
-    found, waiting = list[str](), [""]
+def _scan(root: Path, build_folders: tuple[str, ...]) -> set[str]:
+    """All files but those in caches, which hold compiled tests, and in folders of no exercise, such as `.git`.
+
+    Raises: UsageError naming what is not a regular file, or too large.
+    """
+    found, refused, waiting = set[str](), list[str](), [""]
     while waiting:
         folder = waiting.pop()
         with os.scandir(f"{root}/{folder}") as entries:
             for entry in entries:
-                name = entry.name
-                if name.startswith(".") or name in CACHES or (not folder and name in build_folders):
+                path = f"{folder}{entry.name}"
+                if entry.name in CACHES or path in build_folders or _is_foreign(path):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{folder}{name}/")
-                elif entry.is_file(follow_symlinks=False) and not name.endswith(".pyc"):
-                    found.append(f"{folder}{name}")
-    return sorted(found, key=lambda path: path.split("/"))
+                    waiting.append(f"{path}/")
+                elif why := _refusal(path, entry):
+                    refused.append(f"{plain_path(entry.path)} {why}.")
+                else:
+                    found.add(path)
+    if refused:
+        raise damage.refuse(sorted(refused))
+    return found
 
 
-def _names(config: Mapping[str, Any], kind: str, root: Path, there: Sequence[str]) -> tuple[str, ...]:
+def _is_foreign(path: str) -> bool:
+    return _is_hidden(path) and not f"{path}/".startswith((f"{META}/", f"{DOCUMENTS}/"))
+
+
+def _is_hidden(path: str) -> bool:
+    return path.startswith(".") or "/." in path
+
+
+def _may_be_shown(path: str) -> bool:
+    return not _is_hidden(path) and not path.endswith(".pyc")
+
+
+def _names(config: Mapping[str, Any], kind: str, root: Path, there: Collection[str]) -> tuple[str, ...]:
     """`there` are files that are known to be there; there may be more."""
     files = config.get("files", {})
     names = files.get(kind, []) if isinstance(files, dict) else None
@@ -170,8 +231,12 @@ def _names(config: Mapping[str, Any], kind: str, root: Path, there: Sequence[str
             check_name(name)
         except PatchError as error:
             raise UsageError(f"{root / CONFIG} names a {kind} file that cannot be one. {error}") from error
-        if name not in there and not os.path.isfile(f"{root}/{name}"):
+        if name in there:
+            continue
+        if not os.path.isfile(f"{root}/{name}"):
             raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {name}.")
+        if why := small_files.refusal(f"{root}/{name}", MOST):
+            raise UsageError(f"{root / CONFIG} names a {kind} file that cannot be one: {root / name} {why}.")
     return tuple(names)
 
 
@@ -192,18 +257,24 @@ def digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
     try:
-        return {path: small_files.read(f"{root}/{path}") for path in paths}
+        return {path: small_files.read_real(f"{root}/{path}", MOST) for path in paths}
     except OSError as error:
-        raise TreeError(f"A file of the benchmark cannot be read: {error}.") from error
+        raise TreeError(f"A file of the benchmark cannot be read: {error.filename}: {error.strerror}.") from error
 
 
 def _json(path: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(small_files.read(path).decode("utf-8"))
+        value = json.loads(small_files.read_real(path, MOST).decode("utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is missing: is this folder in Exercism layout?") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise _unreadable(error) from error
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from error
     if not isinstance(value, dict):
         raise UsageError(f"{path} must hold a JSON object.")
     return value
+
+
+def _unreadable(error: OSError) -> UsageError:
+    return UsageError(f"{error.filename} cannot be read: {error.strerror}.")

@@ -3,6 +3,8 @@
 There are thousands of tasks, so a listing reads as little as it can: `task.yaml` of all, parsed only where its text
 names the data set; the problem statement of those selected; patches, tests and scripts when one is asked for.
 `hints.md` is never opened.
+
+Task repositories come from strangers: nothing but regular files that really are in a task's folder is read.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from retrial import safe_files, small_files
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
+from retrial.names import plain_path
 from retrial.store import SAFE
 
 CONFIG = "sweb.yaml"
@@ -24,6 +28,11 @@ STATEMENT = "problem_statement.md"
 TESTS = "tests.json"
 ANSWERS = {"patch": "gold.patch", "test_patch": "test.patch", "eval_script": "eval.sh"}
 ASSETS = "test_assets"
+DOCKERFILE = "Dockerfile"
+MOST = 64 << 20
+"""Bytes of one file."""
+MOST_TEXT = 1 << 20
+"""Bytes of a problem statement, which goes into a prompt."""
 
 
 def is_task_repository(folder: Path) -> bool:
@@ -35,10 +44,12 @@ def select(root: Path, dataset: str, split: str, problems: list[str]) -> Iterato
 
     Raises: UsageError when it publishes no such data set or split.
     """
+    # Real as the user chose it; what lies below may not lead elsewhere.
+    root = root.resolve()
     wanted = _published(root, dataset, split)
     # Text that names neither cannot be of a task that is wanted; to parse it would take most of the time.
     signs = [name.encode() for name in wanted]
-    for folder, text in _task_files(root / "tasks"):
+    for folder, text in _task_files(root / "tasks", problems):
         if split.encode() not in text or not any(sign in text for sign in signs):
             continue
         columns = _parse(folder / TASK, text, problems)
@@ -48,10 +59,13 @@ def select(root: Path, dataset: str, split: str, problems: list[str]) -> Iterato
 
 def find(root: Path, instance_id: str, problems: list[str]) -> Record | None:
     """One task by its id, of whatever data set and split, its answers included; None when there is none."""
-    folder = root / "tasks" / instance_id
+    folder = root.resolve() / "tasks" / instance_id
     if not SAFE.fullmatch(instance_id) or not (folder / TASK).is_file():
         return None
-    record = _record(folder, _parse(folder / TASK, (folder / TASK).read_bytes(), problems), problems)
+    text = _content(folder / TASK, problems)
+    if text is None:
+        return None
+    record = _record(folder, _parse(folder / TASK, text, problems), problems)
     columns = {**record.columns, **answers(folder, problems)}
     return Record(where=record.where, columns=columns, folder=folder, recipe=record.recipe)
 
@@ -75,44 +89,74 @@ def answers(folder: Path, problems: list[str]) -> Mapping[str, Any]:
 
 def asset(folder: Path, path: str) -> Path | None:
     """The file that stands for a path of the task's repository; None when it is not there, or is not below there."""
-    base = (folder / ASSETS).resolve()
-    file = (base / path).resolve()
-    return file if file.is_relative_to(base) and file.is_file() else None
+    base = folder / ASSETS
+    file = base / path
+    below = file.is_relative_to(base) and file.is_file()
+    return file if below and not small_files.refusal(str(file), MOST) else None
 
 
-def _task_files(tasks: Path) -> Iterator[tuple[Path, bytes]]:
+def recipe(folder: str) -> str:
+    """The text of a task's Dockerfile.
+
+    Raises: UsageError.
+    """
+    problems: list[str] = []
+    content = _content(Path(folder, DOCKERFILE), problems)
+    if content is None:
+        raise UsageError(problems[0])
+    return content.decode("utf-8", "replace")
+
+
+def _task_files(tasks: Path, problems: list[str]) -> Iterator[tuple[Path, bytes]]:
     if not tasks.is_dir():
         raise UsageError(f"{tasks.parent} has a {CONFIG} and no folder tasks: is it a whole checkout?")
+    if why := small_files.refusal(str(tasks)):
+        raise UsageError(f"{tasks} {why}.")
     for name in sorted(os.listdir(tasks)):
         try:
-            with open(f"{tasks}/{name}/{TASK}", "rb") as file:
-                yield tasks / name, file.read()
+            text = small_files.read_real(f"{tasks}/{name}/{TASK}", MOST)
         except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as error:
+            problems.append(_unreadable(error))
+            continue
+        yield tasks / name, text
 
 
 def _record(folder: Path, columns: Mapping[str, Any], problems: list[str]) -> Record:
-    there = set(os.listdir(folder))
+    with os.scandir(folder) as entries:
+        there = {entry.name: entry for entry in entries}
+    problems += _refused(there)
     missing = [name for name in (STATEMENT, TESTS, *ANSWERS.values()) if name not in there]
     if missing:
         problems.append(f"{folder} lacks {', '.join(missing)}.")
     if columns and columns.get("instance_id") != folder.name:
         problems.append(f"{folder / TASK} must have the folder's name as instance_id.")
     known = {name: columns[name] for name in COLUMNS if columns.get(name) is not None}
-    known["problem_statement"] = _text(folder / STATEMENT, problems) if STATEMENT in there else None
+    known["problem_statement"] = _text(folder / STATEMENT, problems, MOST_TEXT) if STATEMENT in there else None
     return Record(
         where=str(folder),
         columns=known,
         more=partial(answers, folder),
         folder=folder,
-        recipe=str(folder) if "Dockerfile" in there else "",
+        recipe=str(folder) if DOCKERFILE in there else "",
     )
+
+
+def _refused(there: Mapping[str, os.DirEntry[str]]) -> list[str]:
+    """What is not a regular file in a task's folder, though it is read later or not at all."""
+    entries = list(there.values())
+    if ASSETS in there and there[ASSETS].is_dir(follow_symlinks=False):
+        entries += safe_files.everything(Path(there[ASSETS].path))
+    kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
+    return sorted(f"{plain_path(path)} is {kind}, not a regular file." for path, kind in kinds.items() if kind)
 
 
 def _published(root: Path, dataset: str, split: str) -> frozenset[str]:
     """Names of the data sets to look for."""
     problems: list[str] = []
-    config = _parse(root / CONFIG, (root / CONFIG).read_bytes(), problems)
+    content = _content(root / CONFIG, problems)
+    config = _parse(root / CONFIG, content, problems) if content is not None else {}
     datasets, splits = _texts(config.get("datasets")), _texts(config.get("splits", ["test"]))
     if problems or not datasets or not splits:
         raise UsageError(problems[0] if problems else f"{root / CONFIG} must name datasets, as a list, and splits.")
@@ -141,12 +185,25 @@ def _parse(path: Path, content: bytes, problems: list[str]) -> Mapping[str, Any]
     return value
 
 
-def _text(path: Path, problems: list[str]) -> str | None:
+def _text(path: Path, problems: list[str], most: int = MOST) -> str | None:
     """Every byte of it: patches may hold CRLF."""
+    content = _content(path, problems, most)
     try:
-        return path.read_bytes().decode()
-    except OSError as error:
-        problems.append(f"{path} cannot be read: {error.strerror}.")
+        return None if content is None else content.decode()
     except UnicodeDecodeError as error:
         problems.append(f"{path} is not UTF-8 (byte {error.start}).")
     return None
+
+
+def _content(path: Path, problems: list[str], most: int = MOST) -> bytes | None:
+    try:
+        return small_files.read_real(str(path), most)
+    except OSError as error:
+        # One that `_refused` has named is not named twice.
+        if not any(problem.startswith(f"{path} ") for problem in problems):
+            problems.append(_unreadable(error))
+    return None
+
+
+def _unreadable(error: OSError) -> str:
+    return f"{error.filename} cannot be read: {error.strerror}."

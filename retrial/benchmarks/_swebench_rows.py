@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 
+from retrial import small_files
 from retrial.benchmarks import _swebench_repo as repository
 from retrial.benchmarks import _swebench_tables as tables
 from retrial.benchmarks._swebench_columns import SHOWN, Columns, Record
@@ -241,6 +242,6 @@ def _secrets(record: Record, assets: tuple[str, ...], problems: list[str]) -> Se
 def _contents(record: Record, assets: tuple[str, ...]) -> dict[str, bytes]:
     files = {path: repository.asset(record.folder, path) for path in assets} if record.folder else {}
     try:
-        return {path: file.read_bytes() for path, file in files.items() if file}
+        return {path: small_files.read_real(str(file), repository.MOST) for path, file in files.items() if file}
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error

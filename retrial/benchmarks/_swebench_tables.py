@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from retrial import scratch
+from retrial import damage, safe_files, scratch, small_files
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
+from retrial.names import plain_path
 from retrial.progress import say
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
@@ -21,6 +23,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", re.ASCII)
 _SPLIT_FILE = re.compile(r".*\.parquet|(train|test|dev|validation|val)([-_.].*)?\.jsonl?", re.IGNORECASE)
 _ALSO = {"dev": ("dev", "validation")}
 """`datasets` itself gives a file dev.jsonl the name `validation`, where no README says otherwise."""
+README_BYTES = 1 << 20
 _INSTALL = "install the packages of requirements.txt (datasets is the one that is missing)"
 
 
@@ -99,7 +102,8 @@ def is_hub_folder(folder: Path) -> bool:
 def _declares_data(readme: Path) -> bool:
     if not readme.is_file():
         return False
-    with readme.open(encoding="utf-8", errors="replace") as file:
+    with readme.open("rb") as opened:
+        file = io.StringIO(opened.read(README_BYTES).decode("utf-8", "replace"))
         if file.readline().rstrip() != "---":
             return False
         for line in islice(file, 500):
@@ -115,6 +119,8 @@ def read_hub(name: str, split: str, problems: list[str]) -> Iterator[Record]:
 
     Raises: UsageError when it cannot be had, whatever the reason.
     """
+    if Path(name).is_dir() and (refused := _refused(Path(name).resolve())):
+        raise damage.refuse(refused)
     datasets = _datasets(name)
     hub = import_module("huggingface_hub.errors")
     # The bases of the hub's error are OSError and the error of whichever HTTP client it uses.
@@ -130,6 +136,23 @@ def read_hub(name: str, split: str, problems: list[str]) -> Iterator[Record]:
         f"The data set '{name}' (split {split}) cannot be loaded: {_reason(failure)}. Check its name, the split and "
         "the network, or give -b a file of rows or a checked-out task repository."
     ) from failure
+
+
+def _refused(folder: Path) -> list[str]:
+    """What is not a regular file in a folder that a stranger may have made; `datasets` would follow it."""
+    found = []
+    for entry in safe_files.everything(folder):
+        hidden = any(part.startswith(".") for part in Path(entry.path).relative_to(folder).parts)
+        kind = small_files.kind_of(entry)
+        if kind and not hidden and not _is_blob(entry.path, folder):
+            found.append(f"{plain_path(entry.path)} is {kind}, not a regular file.")
+    return sorted(found)
+
+
+def _is_blob(path: str, folder: Path) -> bool:
+    """The hub's own cache has `snapshots/<commit>/`, where every file is a link into `blobs/` beside it."""
+    blobs = folder.parent.parent / "blobs"
+    return folder.parent.name == "snapshots" and Path(path).resolve().parent == blobs and Path(path).is_file()
 
 
 def _datasets(name: str) -> Any:

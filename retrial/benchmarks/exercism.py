@@ -6,23 +6,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from retrial import GRADING, clones, git, patches, paths, registry
+from retrial import GRADING, clones, damage, git, kept, patches, paths, registry
 from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
 from retrial.clones import Source
 from retrial.errors import UsageError
 from retrial.paths import PROJECT
-from retrial.plain import to_line
 from retrial.protocols import Context, Language, Suite
 from retrial.store import SAFE
 from retrial.types import Answer, Check, Task, fingerprint
-from retrial.whole_files import write_again
 
 DEMO = PROJECT / "tasks" / "demo"
 BUNDLED = {"demo-python": ("python",), "demo": ()}
@@ -41,6 +38,7 @@ TAKES_ANY_FOLDER = True
 """So it is asked last."""
 DEMO_TRIES = 2
 EXERCISE_TRIES = 1
+COMMIT_SECONDS = 20.0
 
 
 class Exercism:
@@ -56,14 +54,18 @@ class Exercism:
         languages: tuple[str, ...] = (),
         image: str = "",
         show_editor_files: bool = True,
+        fresh: bool = False,
     ) -> None:
-        self.root = root
+        """`fresh`: what the cache holds of this benchmark is made again."""
+        # Real as the user chose it; what lies below may not lead elsewhere.
+        self.root = root.resolve()
         self.name = name
         self.default_tries = default_tries
         self._source = source
         self._languages = languages or registry.names("languages")
         self._image = image
         self._show_editor_files = show_editor_files
+        self._fresh = fresh
 
     @cached_property
     def provenance(self) -> Mapping[str, str]:
@@ -71,11 +73,11 @@ class Exercism:
             (task.problem_statement, task.tree.digest, self.visible(task.instance_id).digest) for task in self.tasks()
         ]
         digest = fingerprint(known)[:16]
-        if self.root == DEMO:
+        if self.root == DEMO.resolve():
             return {"source": self.name, "digest": digest}
         if self._source:
             return {"source": self.name, "url": self._source.url, "commit": self._source.commit, "digest": digest}
-        return {"source": str(self.root.resolve()), "commit": _commit(self.root), "digest": digest}
+        return {"source": str(self.root), "commit": _commit(self.root), "digest": digest}
 
     def tasks(self) -> tuple[Task, ...]:
         return self._tasks
@@ -92,7 +94,8 @@ class Exercism:
         for path in set(language.partial) & set(reference) & set(base):
             # As of any patch.
             reference[path] = language.admitted(base[path], reference[path])
-        return Answer(patch=_reference_patch(base, {**base, **reference}), check=_check(exercise, hidden=True))
+        patch = _reference_patch(base, {**base, **reference}, fresh=self._fresh)
+        return Answer(patch=patch, check=_check(exercise, hidden=True))
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
@@ -114,6 +117,8 @@ class Exercism:
     def _task(self, exercise: Exercise, shared: Mapping[str, Any]) -> Task:
         language, slug = exercise.language, exercise.root.name
         partial = tuple(path for path in exercise.solution if path in language.partial)
+        if exercise.needs:
+            shared = {**shared, "environment": replace(shared["environment"], needs=exercise.needs)}
         return Task(
             **shared,
             instance_id=exercise.instance_id,
@@ -127,9 +132,14 @@ class Exercism:
 
     @cached_property
     def _exercises(self) -> Mapping[str, Exercise]:
+        problems: list[str] = []
         found = [
-            read_exercise(folder, language) for folder, language in folders(self.root) if language in self._languages
+            exercise
+            for folder, language in folders(self.root, problems)
+            if language in self._languages and (exercise := _read(folder, language, problems))
         ]
+        if problems:
+            raise damage.refuse(problems)
         if not found:
             raise UsageError(
                 f"No exercise in {self.root}: expected <language>/{PRACTICE}/<slug> or {PRACTICE}/<slug>, "
@@ -150,18 +160,28 @@ def make(context: Context) -> Exercism | None:
     name = context.name if root.is_dir() else ALIASES.get(context.name.lower(), context.name)
     image = getattr(context.options, "image", "")
     show = not getattr(context.options, "hide_editor_files", False)
+    fresh = getattr(context.options, "fresh", False)
     if name in BUNDLED:
         languages = BUNDLED[name]
-        return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show)
+        return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show, fresh=fresh)
     if source := SOURCES.get(name):
-        return Exercism(clones.checkout(source), name, source=source, image=image, show_editor_files=show)
+        return Exercism(clones.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh)
     if not context.name or not root.is_dir():
         return None
-    return Exercism(root, root.resolve().name, image=image, show_editor_files=show)
+    return Exercism(root, root.resolve().name, image=image, show_editor_files=show, fresh=fresh)
 
 
 def known() -> tuple[str, ...]:
     return (*BUNDLED, *SOURCES, "<path of a folder in Exercism layout>")
+
+
+def _read(folder: Path, language: str, problems: list[str]) -> Exercise | None:
+    """None when something is wrong with it."""
+    try:
+        return read_exercise(folder, language)
+    except UsageError as error:
+        problems.append(str(error))
+        return None
 
 
 def _languages(exercises: Iterable[Exercise]) -> dict[str, Language]:
@@ -172,20 +192,19 @@ def _commit(root: Path) -> str:
     """Of the checkout that the folder is the top of; empty when it is none."""
     if not (root / ".git").exists():
         return ""
-    return git.run("rev-parse", "HEAD", git_dir=root / ".git", cwd=root).stdout.decode().strip()
+    # An untrusted repository: git would block on a FIFO in it.
+    done = git.run("rev-parse", "HEAD", git_dir=root / ".git", cwd=root, seconds=COMMIT_SECONDS)
+    return done.stdout.decode("ascii", "replace").strip()
 
 
-def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
+def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes], *, fresh: bool) -> str:
     """Kept: git takes longer to make it than all else that an empty patch or a known verdict takes."""
     name = fingerprint(GRADING, digests(base), digests(after))
     path = paths.cache() / "patches" / name[:2] / f"{name}.json"
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        found = None
+    found = None if fresh else kept.read(path)
     if not isinstance(found, str):
         found = patches.diff(base, after)
-        write_again(path, to_line(found))
+        kept.write(path, found)
     return found
 
 

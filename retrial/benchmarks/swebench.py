@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from retrial import clones, image_trees, nearby, official, patches
-from retrial.benchmarks import _eval_script, _swebench_rows
+from retrial import clones, image_trees, nearby, official, patches, reinstall
+from retrial.benchmarks import _eval_script, _swebench_repo, _swebench_rows
 from retrial.benchmarks._swebench_rows import Origin, Row
 from retrial.benchmarks._swebench_tables import HUB_ID, SUFFIXES
 from retrial.clones import Source
@@ -21,7 +21,7 @@ from retrial.errors import UsageError
 from retrial.protocols import Context
 from retrial.repositories import RepositoryTree
 from retrial.store import file_name
-from retrial.types import Answer, Check, Environment, Limits, Prebuild, Required, Task
+from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
 
 TASKS = Source(url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d")
 """Every task of the first three, with its eval script; also what old rows are completed from."""
@@ -37,11 +37,16 @@ TREE = "/testbed"
 SECONDS = 1800.0
 """For the acceptance tests, and for all tests of a repository: the official runner's limit."""
 VISIBLE_SECONDS = 300.0
+"""Of CPU time, for the tests that are run after each turn."""
+PATIENCE = 20.0
+"""Times as much wall time: what gets less than a twentieth of a core is starved, or waits for something else."""
 LIMITS = Limits(memory_mb=8192, processes=4096, disk_mb=8192, output_bytes=64 << 20)
 """Real suites; the official runner has no limits at all."""
 
 LOOK = "look.sh"
 FETCHING = f'cd "$RETRIAL_TREE" && exec bash "$OLDPWD/{LOOK}"'
+TRIAL, STATE = "install.sh", "state.py"
+TRYING = f'export {image_trees.JOB}="$PWD" && cd "$RETRIAL_TREE" && exec bash "${image_trees.JOB}/{TRIAL}"'
 _SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
 """Name in the job → whether the package need not be installed again."""
 ASSETS = "assets"
@@ -110,7 +115,9 @@ class SweBench:
             for name, lean in _SCRIPTS.items()
         }
         seconds = SECONDS if self._visible_tests == "all" else VISIBLE_SECONDS
-        return self._check(scripts, _required(row), seconds, lint=True)
+        reinstall = self._reinstall(secrets.eval_script)
+        check = self._check(scripts, _required(row), seconds, lint=True, reinstall=reinstall)
+        return replace(check, patience=PATIENCE, chosen=chosen[:most])
 
     def answer(self, instance_id: str) -> Answer:
         row = self._rows[instance_id]
@@ -129,7 +136,7 @@ class SweBench:
             files=_test_files(row, secrets.test_patch),
         )
         assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
-        check = self._check(scripts, required, SECONDS, more=assets)
+        check = self._check(scripts, required, SECONDS, more=assets, reinstall=self._reinstall(secrets.eval_script))
         look = _eval_script.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
         return Answer(patch=patches.normalise(secrets.patch), check=replace(check, prebuild=fetched))
@@ -150,6 +157,7 @@ class SweBench:
         *,
         lint: bool = False,
         more: Mapping[str, bytes] | None = None,
+        reinstall: Reinstall | None = None,
     ) -> Check:
         return Check(
             script=image_trees.RUN,
@@ -161,7 +169,16 @@ class SweBench:
             required=required,
             limits=LIMITS,
             network=self._network,
+            reinstall=reinstall,
         )
+
+    def _reinstall(self, eval_script: str) -> Reinstall | None:
+        text = "" if self._network else _eval_script.trial(eval_script, STATE)
+        if not text:
+            return None
+        files = {TRIAL: text.encode(), STATE: reinstall.STATE.encode()}
+        trial = Prebuild(script=TRYING, files=files, limits=replace(LIMITS, seconds=SECONDS))
+        return Reinstall(trial=trial, always=_eval_script.copies(eval_script))
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
@@ -199,7 +216,7 @@ def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
 
 def _environment(row: Row) -> Environment:
     # The recipe's text, not its place: the reference lies beside it.
-    recipe = Path(row.recipe, "Dockerfile").read_text(encoding="utf-8", errors="replace") if row.recipe else ""
+    recipe = _swebench_repo.recipe(row.recipe) if row.recipe else ""
     return Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=recipe)
 
 

@@ -42,6 +42,8 @@ def pass_at_k(content: Mapping[str, Any]) -> bool:
 
 
 def _rules(content: Mapping[str, Any]) -> Iterator[str]:
+    if content.get("agent_failed"):
+        yield str(content["agent_failed"])
     if hidden_known(content):
         yield "Visible tests were chosen by the hidden ones (--visible-tests original), which is not allowed."
     if pass_at_k(content):

@@ -50,17 +50,24 @@ def _result(content: Mapping[str, Any], against: Sequence[str]) -> Iterator[str]
     whole, rate = content["rate_of_benchmark"], content["rate"]
     yield "## Result"
     yield ""
-    yield (
-        f"Resolved: **{whole['percent']} %** ({whole['resolved']} of all {whole['of']} tasks; 95 % interval "
-        f"{whole['low']} to {whole['high']}), what is missing counted as unresolved."
-    )
-    yield f"Of the {rate['of']} tasks that were measured: {rate['percent']} %."
+    if not whole["of"]:
+        yield "There is no rate."
+    else:
+        yield from _rates(whole, rate)
     yield ""
     if against:
         yield "**What stands against submitting this:**"
         yield ""
         yield from (f"- {each}" for each in against)
         yield ""
+
+
+def _rates(whole: Mapping[str, Any], rate: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"Resolved: **{whole['percent']} %** ({whole['resolved']} of all {whole['of']} tasks; 95 % interval "
+        f"{whole['low']} to {whole['high']}), what is missing counted as unresolved."
+    )
+    yield f"Of the {rate['of']} tasks that were measured: {rate['percent']} %."
 
 
 def _run(run: Run, content: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:

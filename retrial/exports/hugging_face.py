@@ -18,12 +18,12 @@ LONGEST = 500
 
 
 def render(run: Run, content: Mapping[str, Any]) -> bytes | None:
-    """None for benchmarks without such a leaderboard, and for what no model made."""
+    """None for benchmarks without such a leaderboard, for what no model made, and for an agent that did not work."""
     import yaml
 
     source = str(content["provenance"].get("benchmark", {}).get("source", ""))
     board = BOARDS.get(source.removesuffix(":test"))
-    if board is None or "kind" in content["provenance"]:
+    if board is None or "kind" in content["provenance"] or content.get("agent_failed"):
         return None
     dataset, task = board
     started = str(run.config().get("started", "")) if run.exists() else ""

@@ -46,11 +46,13 @@ def _properties(run: Run, content: Mapping[str, Any]) -> Iterable[tuple[str, str
     yield "run", run.name
     yield "benchmark", str(content["benchmark"])
     yield "model", ", ".join(model_names(content))
-    yield "percent", str(rate["percent"])
-    yield "interval", f"{rate['low']} to {rate['high']}"
+    if rate["of"]:
+        yield "percent", str(rate["percent"])
+        yield "interval", f"{rate['low']} to {rate['high']}"
     yield "resolved", f"{rate['resolved']} of {rate['of']}"
     yield "attempts", str(rate["attempts"])
-    yield "percent_of_benchmark", f"{whole['percent']} (of {whole['of']})"
+    if whole["of"]:
+        yield "percent_of_benchmark", f"{whole['percent']} (of {whole['of']})"
     yield "retrial", str(content["provenance"].get("retrial", ""))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from retrial import test_counts
 from retrial.exports import _against
 from retrial.exports._cases import Case, Kind, every
 from retrial.exports._text import NAMED, code
@@ -17,6 +18,8 @@ ROWS = 300
 FEW = 50
 """Of any other table."""
 NAMES = 10
+FAILURE = 500
+"""Characters of why an agent did not work."""
 
 
 def render(run: Run, content: Mapping[str, Any]) -> bytes:
@@ -39,7 +42,11 @@ def _head(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
     rate = content["rate"]
     yield f"## {rate['percent']:.1f} % resolved" if rate["of"] else "## Nothing was measured"
     yield ""
-    yield f"{code(run.name)} on {code(content['benchmark'])}: {_percent(rate)} measured."
+    measured = f"{_percent(rate)} measured" if rate["of"] else "no rate"
+    yield f"{code(run.name)} on {code(content['benchmark'])}: {measured}."
+    if content.get("agent_failed"):
+        yield ""
+        yield code(content["agent_failed"], FAILURE)
     yield ""
     yield from (f"- {fact}" for fact in _facts(content))
     yield ""
@@ -49,6 +56,8 @@ def _facts(content: Mapping[str, Any]) -> Iterator[str]:
     rate, whole, clean = content["rate"], content["rate_of_benchmark"], content["rate_calibrated"]
     if whole["of"] != rate["of"]:
         yield f"Of the whole benchmark, what is missing counted as unresolved: {_percent(whole)}."
+    if content.get("prior"):
+        yield f"Only tasks that {_names(content['prior'])} had left were run (--prior): the rate is about these alone."
     if content["void"]:
         yield f"Without tasks that are void here: {_percent(clean)}."
     if rate["attempts"] != "1":
@@ -157,8 +166,7 @@ def _tampering(content: Mapping[str, Any]) -> list[str]:
 
 def _passed(row: Mapping[str, Any]) -> str:
     """Of those that must pass, where the benchmark says which these are."""
-    passed = row.get("tests_required_passed", row["tests_passed"])
-    return f"{passed} of {row.get('tests_required', len(row['tests']))}"
+    return "{} of {}".format(*test_counts.passed(row))
 
 
 def _unresolved(cases: Sequence[Case]) -> list[str]:

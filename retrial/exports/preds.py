@@ -23,4 +23,4 @@ def rows(run: Run) -> list[dict[str, str]]:
 
 def render(run: Run, content: Mapping[str, Any]) -> bytes:
     """In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write."""
-    return (json.dumps({row["instance_id"]: row for row in rows(run)}, indent=2) + "\n").encode()
+    return (json.dumps({row["instance_id"]: row for row in rows(run)}, indent=2, allow_nan=False) + "\n").encode()

@@ -19,8 +19,8 @@ from retrial.exports._text import line
 from retrial.exports.preds import rows
 from retrial.plain import to_json
 from retrial.secrets import KNOWN
-from retrial.store import OFFICIAL_FILES, Run, file_name
-from retrial.whole_files import write_again
+from retrial.store import OFFICIAL_FILES, PATCH, Run, file_name
+from retrial.whole_files import write_again, write_data
 
 MARK = ".retrial.json"
 """Says which run the folder was made from."""
@@ -62,7 +62,7 @@ def write(folder: Path, run: Run, content: Mapping[str, Any]) -> list[str]:
     write_again(folder / MARK, to_json({"run": run.name, "written": _digests(written)}))
     for name, found in written.items():
         write_again(folder / name, found)
-    write_again(folder / BUNDLE, run.bundle_path.read_bytes() if run.bundle_path.is_file() else b"")
+    write_data(folder / BUNDLE, run.bundle_path.read_bytes() if run.bundle_path.is_file() else b"")
     logged = {row["instance_id"] for row in predictions if _copy_logs(folder, run, row)}
     for row in predictions:
         _copy_chat(folder, run, row["instance_id"])
@@ -120,7 +120,9 @@ def _copy_logs(folder: Path, run: Run, row: Mapping[str, str]) -> bool:
         names = {"eval.log": run.logs / f"{instance_id}.{file_name(row['model_name_or_path'])}.eval.log"}
     found = {name: path for name, path in names.items() if path.is_file()}
     for name, path in found.items():
-        write_again(target / name, path.read_bytes())
+        # A patch is data: it was masked, where it had to be, when it was written.
+        write = write_data if name == PATCH else write_again
+        write(target / name, path.read_bytes())
     return REPORT in found or "eval.log" in found
 
 

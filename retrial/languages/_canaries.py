@@ -33,6 +33,8 @@ class Test:
     """Its literals are all of what is put in."""
     scope: int = 0
     """The same for tests of one class or block, where tests lean on what is around them."""
+    bound: bool = False
+    """It is defined with names that may be assigned above it, and cannot be put any higher."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +46,10 @@ class TestFile:
     prefix: str = ""
     """What names of tests begin with."""
 
-    def places(self, scope: int) -> tuple[int, ...]:
-        return tuple(test.whole[0] for test in self.tests if test.scope == scope)
+    def places(self, copied: Test) -> tuple[int, ...]:
+        """Where a copy of this test may be put."""
+        places = (test.whole[0] for test in self.tests if test.scope == copied.scope)
+        return tuple(place for place in places if place >= copied.whole[0] or not copied.bound)
 
 
 def candidates(file: TestFile, weak: str = "") -> tuple[Canary, ...]:
@@ -84,7 +88,7 @@ def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> 
     return Canary(
         path=file.path,
         text=text,
-        places=file.places(test.scope),
+        places=file.places(test),
         strong=strong,
         unsure=strong and test.unsure,
         naming=file.naming,

@@ -158,7 +158,16 @@ def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants:
         others={span: other for span, other in others.items() if other},
         unsure=bool(claimed) and claimed[0].rank >= Rank.INPUT,
         scope=parent.start_byte if parent is not None else 0,
+        bound=bool(definition.decorators) or _evaluates(definition.function),
     )
+
+
+def _evaluates(function: Node) -> bool:
+    """Whether the definition itself evaluates something: a default value or an annotation."""
+    parameters = function.child_by_field_name("parameters")
+    plain = ("identifier", "comment", "keyword_separator", "positional_separator")
+    given = parameters.named_children if parameters is not None else []
+    return function.child_by_field_name("return_type") is not None or any(each.type not in plain for each in given)
 
 
 def _another(constant: str, constants: list[str]) -> str:

@@ -28,6 +28,8 @@ TOOLS = {
     # No program, but where it is missing, tasks that use it would fail whatever the patch.
     "Boost": BOOST,
 }
+OPTIONAL = {"Boost": ("CMakeLists.txt", r"(?im)^\s*find_package\s*\(\s*Boost\b")}
+NO_BOOST = "Boost's date_time is missing, which this task needs: install libboost-date-time-dev, or use Docker."
 PROGRAMS = ("g++", "cmake", "make")
 
 STANDARD = "-std=c++17"
@@ -109,6 +111,7 @@ def make() -> Language:
         reserved=("catch*.hpp", "tests-main.cpp"),
         reader="catch",
         tools=TOOLS,
+        optional=OPTIONAL,
         toolchain=toolchain,
         script=script,
         reference=reference,
@@ -151,8 +154,7 @@ def toolchain() -> Toolchain | str:
     if gone := [tool for tool in PROGRAMS if not shutil.which(tool, path=PATH)]:
         return f"'{gone[0]}' is not in {PATH}: install g++, cmake and make, or use Docker."
     said = {tool: _host.say("env", f"PATH={PATH}", "sh", "-c", command) for tool, command in TOOLS.items()}
-    if not said["Boost"]:
-        return "Boost's date_time is missing, which some C++ tasks need: install libboost-date-time-dev, or use Docker."
-    if broken := [tool for tool, text in said.items() if not text]:
+    if broken := [tool for tool in PROGRAMS if not said[tool]]:
         return f"'{broken[0]}' does not say its version: install it anew, or use Docker."
-    return Toolchain(version=", ".join(text.splitlines()[0] for text in said.values()))
+    version = ", ".join(text.splitlines()[0] for text in said.values() if text)
+    return Toolchain(version=version, lacking={} if said["Boost"] else {"Boost": NO_BOOST})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from retrial.attempts import Message, Reply, Request, ToolCall
-from retrial.models import _usage
+from retrial.models import _bodies, _usage
 from retrial.models._failures import Failure
 from retrial.prices import Price
+from retrial.words import printable
 
 REFUSABLE: tuple[tuple[str, str], ...] = (
     ("max_tokens", "max_completion_tokens"),
@@ -24,6 +26,10 @@ what only the user asks for (effort, an extra body) is never left out in silence
 CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded")
 FILTERED = ("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "refusal")
 """What providers call an end that was not the model's own, in any case."""
+REPLY_CHARACTERS = 1 << 20
+REPLY_CALLS = 100
+"""What is used of a reply; a longer one counts as cut off."""
+LABEL_CHARACTERS = 100
 NOTHING = "(nothing)"
 """What stands for a message that says nothing."""
 
@@ -108,7 +114,9 @@ def refused_parameter(failure: Failure, sent: Mapping[str, object]) -> str:
 def read(content: bytes, price: Price | None) -> Reply | Failure:
     """The reply in a body that came with status 200, which does not yet make it one."""
     try:
-        data: Any = json.loads(content)
+        data = _bodies.loads(content)
+    except _bodies.OverLimit as error:
+        return Failure(kind="limits", detail=str(error))
     except ValueError:
         return Failure(kind="torn", detail=f"{len(content)} bytes")
     if not isinstance(data, dict):
@@ -119,17 +127,33 @@ def read(content: bytes, price: Price | None) -> Reply | Failure:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return Failure(kind="server", detail="a reply without choices")
+        return Failure(kind="empty", detail="no choices")
     if choice.get("finish_reason") == "error":
-        return Failure(kind="server", detail=explain(choice) or "it broke off while writing")
-    return Reply(
+        return Failure(kind="empty", detail=explain(choice) or "it broke off while writing")
+    reply = Reply(
         text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=_calls(message),
         finish=_finish(choice.get("finish_reason")),
         usage=_usage.read(data.get("usage"), price),
-        model=_text(data.get("model")),
-        fingerprint=_text(data.get("system_fingerprint")),
+        model=_label(data.get("model")),
+        fingerprint=_label(data.get("system_fingerprint")),
     )
+    return _cut(reply) if _is_long(reply) else reply
+
+
+def _is_long(reply: Reply) -> bool:
+    written = len(reply.text) + sum(len(call.name) + len(call.arguments) + len(call.id) for call in reply.calls)
+    return written > REPLY_CHARACTERS or len(reply.calls) > REPLY_CALLS
+
+
+def _cut(reply: Reply) -> Reply:
+    """As if it had been cut off: what a call says is of no use without its end."""
+    return replace(reply, text=reply.text[:REPLY_CHARACTERS], calls=(), finish="length")
+
+
+def _label(name: object) -> str:
+    """How a provider names something: shown to people."""
+    return printable(_text(name)[:LABEL_CHARACTERS])
 
 
 def explain(data: object) -> str:
@@ -143,7 +167,7 @@ def explain(data: object) -> str:
 
 
 def _finish(reason: object) -> str:
-    word = reason.lower() if isinstance(reason, str) else ""
+    word = _label(reason).lower()
     if word in CUT_OFF:
         return "length"
     return "content_filter" if word in FILTERED else word or "stop"

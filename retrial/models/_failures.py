@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import random
 import re
 import time
@@ -12,9 +13,16 @@ from dataclasses import dataclass
 from retrial.models._endpoints import Endpoint
 from retrial.pace import Load
 from retrial.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
+from retrial.words import printable
 
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0
+ONE_DAY = 86_400.0
+"""Seconds; a provider that asks to wait longer is taken to ask for this."""
+_EXCERPT = 10_000
+"""Characters of an error that are looked at for people."""
+_HTML = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,24 @@ RULES: Mapping[str, Rule] = {
         happened="sent a reply that is cut off or not JSON",
         todo="try again; is it the right URL?",
         billed=True,
+    ),
+    "empty": Rule(
+        retry=True,
+        happened="sent a response without a whole reply",
+        todo="try again later",
+        billed=True,
+        load=Load.STRAIN,
+    ),
+    "limits": Rule(
+        retry=False,
+        happened="sent a response that exceeds a limit",
+        todo="check the base URL",
+        billed=True,
+    ),
+    "redirect": Rule(
+        retry=False,
+        happened="redirects to an address that is not followed",
+        todo="give the address of the API itself with --api-base",
     ),
     "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
     "rate": Rule(
@@ -112,17 +138,16 @@ def from_status(status: int, headers: Mapping[str, str], detail: str) -> Failure
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `Retry-After` as seconds or as an HTTP date; None if not said."""
+    """Seconds to wait, at most `ONE_DAY`, from `retry-after-ms` or `Retry-After` as seconds or as an HTTP date;
+    None if there is no such header, or if its value makes no sense."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name))
         if seconds is not None:
-            return max(0.0, seconds * unit)
-    parsed = email.utils.parsedate_tz(headers.get("retry-after"))
-    if parsed is None:
-        return None
+            return min(ONE_DAY, seconds * unit)
     try:
-        return max(0.0, email.utils.mktime_tz(parsed) - now)
-    except (ValueError, OverflowError):
+        parsed = email.utils.parsedate_tz(headers.get("retry-after"))
+        return None if parsed is None else min(ONE_DAY, max(0.0, email.utils.mktime_tz(parsed) - now))
+    except (ValueError, OverflowError, TypeError, IndexError):
         return None
 
 
@@ -131,7 +156,7 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text else None
     except ValueError:
         return None
-    return None if value is None or value != value else value  # not a number: as if not said
+    return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
 def sentence(name: str, endpoint: Endpoint, failure: Failure, tries: int, wait: float | None = None) -> str:
@@ -140,15 +165,22 @@ def sentence(name: str, endpoint: Endpoint, failure: Failure, tries: int, wait: 
     said = shown(failure, endpoint)
     detail = f" ({said})" if said else ""
     after = f" after {tries} tries" if tries > 1 else ""
-    asked = f"; it asks to wait {wait:.0f} s, longer than is waited for" if wait is not None else ""
+    asked = f"; it asks to wait {_wait(wait)}, longer than is waited for" if wait is not None else ""
     todo = rule.todo.format(key_name=endpoint.key_name or "your settings")
     return f"Model '{name}': {endpoint.title} {rule.happened}{after}{detail}{asked}; {todo}."
 
 
+def _wait(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < ONE_DAY else "a day or more"
+
+
 def shown(failure: Failure, endpoint: Endpoint) -> str:
-    """What the provider said, without the key, in one line that is not too long."""
+    """What the provider said, without the key, in one line that is not too long and has no control characters."""
     # Masked before it is cut: half a key is no longer known as one.
-    return " ".join(mask(failure.detail, endpoint.key).split())[:300]
+    text = mask(failure.detail, endpoint.key)[:_EXCERPT]
+    if _HTML.search(text):
+        text = _TAGS.sub(" ", text)
+    return printable(text)[:300].strip()
 
 
 def mask(text: str, key: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from retrial.attempts import Reply, Request
 from retrial.errors import UsageError
-from retrial.models import _chat, _endpoints
+from retrial.models import _chat, _endpoints, _usage
 from retrial.models._asking import Asking, Patience
 from retrial.models._endpoints import Endpoint
 from retrial.models._failures import Failure, from_status
@@ -67,8 +67,8 @@ class LiteLLMModel:
         if isinstance(reply, Failure) or reply.usage.cost is not None:
             return reply
         # Its own table knows what ours does not.
-        said = getattr(answer, "_hidden_params", {}).get("response_cost")
-        return replace(reply, usage=replace(reply.usage, cost=float(said))) if said else reply
+        cost = _usage.amount(getattr(answer, "_hidden_params", {}).get("response_cost"))
+        return replace(reply, usage=replace(reply.usage, cost=cost)) if cost else reply
 
 
 def known_price(name: str) -> Price | None:

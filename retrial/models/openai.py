@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from retrial.attempts import Reply, Request
 from retrial.errors import UsageError
 from retrial.models import _chat
 from retrial.models._asking import PATIENT, Asking, Patience
+from retrial.models._bodies import OverLimit, Redirected
 from retrial.models._connections import Connections
 from retrial.models._endpoints import Endpoint, resolve
 from retrial.models._failures import Failure, from_status
@@ -58,36 +58,38 @@ class OpenAIModel:
 
     def _ask(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
         """One try."""
+        self._connect()  # before the clock starts: the first time a large package is imported
+        with self._connections.within(seconds) as call:
+            outcome = self._send(sent, seconds)
+            # Where a response has no length, its end may be that it was cut.
+            return Failure(kind="timeout", detail=f"a try of {seconds:.1f} s") if call.was_cut else outcome
+
+    def _send(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
         import httpx2
         import openai
 
         try:
-            outcome = self._send(sent, seconds)
+            return _chat.read(self._body(sent, seconds), self._price)
         except openai.APIStatusError as error:
             return from_status(error.status_code, error.response.headers, _chat.explain(error.body))
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             return _broken(error.__cause__ or error, seconds)
         except openai.APIError as error:
             return Failure(kind="torn", detail=error.message)
+        except OverLimit as error:
+            return Failure(kind="limits", detail=str(error))
+        except Redirected as error:
+            return Failure(kind="redirect", detail=str(error))
         except RuntimeError as error:
             if not self._asking.closed.is_set():
                 raise
             return Failure(kind="connection", detail=str(error))
-        return outcome
 
-    def _send(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
-        # The body is read piece by piece: some gateways send blanks to keep a stalled reply alive, which a
-        # read timeout never ends.
-        ends = time.monotonic() + seconds
+    def _body(self, sent: dict[str, object], seconds: float) -> bytes:
         create: Callable[..., Any] = self._connect().chat.completions.with_streaming_response.create
         known = {name: sent.pop(name) for name in ("model", "messages")}
         with create(**known, extra_body=sent, timeout=seconds) as response:
-            pieces = []
-            for piece in response.iter_bytes():
-                pieces.append(piece)
-                if time.monotonic() > ends:
-                    return Failure(kind="timeout", detail=f"a try of {seconds:.1f} s")
-        return _chat.read(b"".join(pieces), self._price)
+            return b"".join(response.iter_bytes())
 
     def _connect(self) -> openai.OpenAI:
         import openai
@@ -121,6 +123,8 @@ def _broken(cause: BaseException, seconds: float) -> Failure:
         return Failure(kind="connection", detail=str(cause))
     if isinstance(cause, httpx2.TimeoutException):
         return Failure(kind="timeout", detail=f"a try of {seconds:.1f} s")
+    if isinstance(cause, httpx2.TooManyRedirects):
+        return Failure(kind="redirect", detail="in a loop")
     return Failure(kind="torn", detail=str(cause))
 
 

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrial import small_files
 from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
+from retrial.models._usage import MOST_COST, MOST_TOKENS
 from retrial.protocols import Context
 from retrial.recorded import Recording
 
@@ -39,6 +41,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "task": (str,),
     "model": (str,),
 }
+_MOST: dict[str, float] = {"prompt_tokens": MOST_TOKENS, "completion_tokens": MOST_TOKENS, "cost": MOST_COST}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,7 @@ def make(context: Context) -> ReplayModel:
         raise UsageError("Model 'replay' needs a file: -m replay/FILE.jsonl")
     file = Path(context.name).expanduser()
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = small_files.read(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Model 'replay/{context.name}': the file {file} cannot be read: {error}.") from error
     numbered = enumerate(text.split("\n"), start=1)
@@ -110,7 +113,7 @@ def _question(request: Request) -> str:
 def _line(text: str, where: str) -> Line:
     try:
         data: Any = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}.") from error
     if not isinstance(data, dict):
         raise UsageError(f"{where}: should be a JSON object with 'text' or 'error'.")
@@ -138,8 +141,8 @@ def _check(data: dict[str, Any], where: str) -> None:
         # A bool is an int to isinstance, but not to people.
         if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and name != "repeat"):
             raise UsageError(f"{where}: '{name}' has a value of the wrong kind: {json.dumps(value)[:60]}.")
-        if isinstance(value, int | float) and value < 0:
-            raise UsageError(f"{where}: '{name}' is negative.")
+        if isinstance(value, int | float) and name in _MOST and not 0 <= value <= _MOST[name]:
+            raise UsageError(f"{where}: '{name}' must be a number from 0 to {_MOST[name]:,.0f}.")
     if not any(data.get(name) for name in ("text", "error", "calls")) and "text" not in data:
         raise UsageError(f"{where}: has neither 'text' nor 'error'.")
 

@@ -35,7 +35,9 @@ def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[Any]], 
 
 
 def interval(rate: Mapping[str, Any]) -> dict[str, Any]:
-    """A bar with the range it may be in."""
+    """A bar with the range it may be in; none for nothing measured."""
+    if not rate["of"]:
+        return {"value": 0.0}
     return {"value": rate["percent"], "ci": {"low": rate["low"], "high": rate["high"]}}
 
 

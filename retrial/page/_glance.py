@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from retrial import test_counts
 from retrial.page import _charts
 from retrial.types import Outcome
 
@@ -42,8 +43,7 @@ def build(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    passed = row.get("tests_required_passed", row["tests_passed"])
-    total = row.get("tests_required", len(row["tests"]))
+    passed, total = test_counts.passed(row)
     tokens = (row["prompt_tokens"], row["completion_tokens"])
     odd = any(row["tamper"][name] for name in ("touched", "changed", "suspicious"))
     return {
@@ -54,7 +54,7 @@ def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
         "family": Outcome(row["outcome"]).family.replace(" ", "_"),
         "flags": [*(["void"] if row["void"] else []), *(["look at it"] if odd else [])],
         "passed": passed / total if total else None,
-        "tests": f"{passed}/{total}" if total else "–",
+        "tests": test_counts.shown(row, "–"),
         "model": row["model"] or row["model_name_or_path"],
         "edit_format": row["edit_format"] or "–",
         "order": row["try"] + row["tries"] / 1000 if row["tries"] else None,

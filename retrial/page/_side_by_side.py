@@ -53,11 +53,11 @@ def build(content: Mapping[str, Any], linked: Collection[str] = ()) -> dict[str,
 
 def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
     rows = [{**row, **row.get("rate", {})} for row in content["runs"]]
-    labels = [f"{row['run']} {row['percent']:.1f} %" for row in rows]
+    labels = [f"{row['run']} {row['percent']:.1f} %" if row["of"] else f"{row['run']} (no rate)" for row in rows]
     known = any(row.get("pass_rate_1") is not None for row in rows)
     if known:
         bars = _charts.divided(
-            "runs", labels, [row["percent"] for row in rows], [row.get("pass_rate_1") for row in rows]
+            "runs", labels, [row["percent"] or 0.0 for row in rows], [row.get("pass_rate_1") for row in rows]
         )
     else:
         bars = _charts.bars("runs", labels, {"resolved": [_charts.interval(row) for row in rows]})
@@ -71,7 +71,7 @@ def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
 def _points(
     name: str, rows: Sequence[Mapping[str, Any]], took: Callable[[Mapping[str, Any]], float | None], unit: str
 ) -> Markup | None:
-    found = {row["run"]: [(x, row["percent"])] for row in rows if (x := took(row))}
+    found = {row["run"]: [(x, row["percent"])] for row in rows if row["of"] and (x := took(row))}
     return _charts.points(name, found, unit) if len(found) > 1 else None
 
 

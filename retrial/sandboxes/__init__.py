@@ -31,14 +31,14 @@ def choose(name: str, environments: Iterable[Environment], context: Context, say
         why_not = _useless(sandbox, tuple(each for each in wanted if each.tree or not sandbox.missing(each)))
         if why_not:
             raise UsageError(f"Sandbox {name} cannot be used: {why_not}")
-        return _with_images(sandbox, context)
+        return _with_images(sandbox, wanted, context)
     reasons: list[str] = []
     for part in PREFERRED:
         sandbox = registry.module("sandboxes", part).make(context)
         why_not = _useless(sandbox, wanted)
         if not why_not:
             say(f"Sandbox: {part} ({'not ' + reasons[0] if reasons else 'preferred, and it answers'})")
-            return _with_images(sandbox, context)
+            return _with_images(sandbox, wanted, context)
         reasons.append(f"{part}: {why_not.rstrip('.')}")
     help = "start a Docker engine" if any(each.tree for each in wanted) else HELP
     raise UsageError(f"No sandbox can be used here ({'; '.join(reasons)}): {help}.")
@@ -53,9 +53,14 @@ def _useless(sandbox: Sandbox, environments: tuple[Environment, ...]) -> str:
     return why_not[0] if all(why_not) else ""
 
 
-def _with_images(sandbox: Sandbox, context: Context) -> Sandbox:
+def _with_images(sandbox: Sandbox, environments: tuple[Environment, ...], context: Context) -> Sandbox:
     if getattr(context.options, "image", "") and sandbox.name == "bwrap":
         raise UsageError("--image needs a Docker engine: bwrap shows the toolchains of this host.")
+    disk = getattr(context.options, "disk", None)
+    if disk is not None and sandbox.name == "docker":
+        from retrial.sandboxes import docker
+
+        docker.refuse_disk(disk, environments)
     return sandbox
 
 

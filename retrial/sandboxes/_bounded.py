@@ -20,7 +20,8 @@ from retrial.types import Environment, Execution, Job
 PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
 HOPELESS = 3
-"""So many jobs in a row were lost though each was tried twice: the next ones are tried once."""
+"""So many jobs in a row were lost, or found the machine busy, though each was tried twice: the next ones are tried
+once."""
 KILLED = (None, 128 + signal.SIGKILL, 128 + signal.SIGTERM)
 """Exit statuses of jobs that somebody has killed: themselves, or whoever ends us too, or a kernel without memory."""
 HEARING = 1.0
@@ -32,7 +33,8 @@ class Bounded:
     """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed.
 
     Fewer at once while it struggles or memory is short. A job whose sandbox failed is tried once more, and so is one
-    that was killed, for that need not be its own doing; nothing else that has run is run again.
+    that was killed, or that ran out of time on a busy machine, for that need not be its own doing; nothing else that
+    has run is run again.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Bounded:
         self._sandbox = sandbox
         self._stop = stop or Stop()
         self._turns = Turns(at_once, self._stop, "testing", machine.has_room)
-        self._pause, self._lost, self._ran = pause, 0, 0
+        self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
         self._others: dict[Environment, set[str]] = {}
@@ -140,6 +142,12 @@ class Bounded:
                 turn = self._next_try(first, error, others_ran=self._ran > ran)
                 self._lost += 1
                 execution = self._run(job)
+            if self._in_vain < HOPELESS and machine.may_be_load(job.limits, execution):
+                _LOG.warning("a job ran out of time on a busy machine, and is run once more, alone")
+                waiting, turn = turn, None
+                turn = self._turns.alone(waiting or first)
+                execution = self._run(job)
+                self._in_vain = self._in_vain + 1 if machine.may_be_load(job.limits, execution) else 0
             well, self._lost = True, 0
             self._ran += 1
             return execution

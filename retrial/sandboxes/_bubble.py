@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import resource
 import select
@@ -13,7 +12,6 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from io import FileIO
 from pathlib import PurePosixPath
 
 from retrial import owners
@@ -86,7 +84,7 @@ class Bubble:
             )
             # Our copy of its end, so that its death is the end of the stream.
             info_there.close()
-            child = _child(info)
+            child = _nobody.first_process(info)
             if child and nobody:
                 nobody.introduce(child)
         if child:
@@ -131,8 +129,9 @@ class Bubble:
             ending = select.poll()
             ending.register(self._ended, select.POLLIN)
             ending.poll(1000 * _cgroup.PATIENCE)
-            os.close(self._ended)
-            self._ended = -1
+            # Forgotten first: an interrupt between the two must not lead to closing it twice.
+            ended, self._ended = self._ended, -1
+            os.close(ended)
         self._slot.kill()
 
 
@@ -178,14 +177,6 @@ def _limit(process: int) -> None:
             resource.prlimit(process, getattr(resource, f"RLIMIT_{name.upper()}"), (most, most))
 
 
-def _child(info: FileIO) -> int:
-    """The sandbox's pid 1 as the host sees it; 0 when bwrap ended before it had one."""
-    text = b""
-    while not text.rstrip().endswith(b"}") and (data := info.read(4096)):
-        text += data
-    return int(json.loads(text)["child-pid"]) if text else 0
-
-
 def _inside(limits: Limits) -> tuple[str, ...]:
     commands = _cgroup.method().inside(limits)
     return ("sh", "-c", commands + 'exec "$@"', "sh") if commands else ()
@@ -208,6 +199,9 @@ def _options(view: View, stack: ExitStack) -> tuple[list[str], list[int]]:
     for path, content in files.items():
         descriptors.append(_memory_file(content, stack))
         options += ["--perms", "0444", "--file", str(descriptors[-1]), path]
+    # Some belong to the job's user, who could fill memory there.
+    for path in filter(os.path.isdir, view.covered):
+        options += ["--remount-ro", path]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
     if refused := _calls.refused():
         descriptors.append(_memory_file(refused, stack))

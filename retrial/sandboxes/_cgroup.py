@@ -1,4 +1,4 @@
-"""What holds limits on memory, processes and CPU where no engine does: a cgroup, a systemd scope, or rlimits."""
+"""What holds limits on memory, processes and CPU where no engine does: a cgroup, a systemd scope, or a supervisor."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Protocol
 
 from retrial import owners
 from retrial.errors import SandboxError
+from retrial.sandboxes import _memory
 from retrial.types import Limits
 
 PARENT = "retrial"
@@ -26,6 +27,8 @@ PATIENCE = 60.0
 """Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time on a busy
 machine. What is not gone by then is not measured, and a patch must not be able to choose that.
 """
+SCOPE_SLACK_MB = 256
+"""How much more memory a scope may use than the job in it: only what the supervisor is too late for ends there."""
 SHORT_PATIENCE = 5.0
 """The same for what somebody else left: it will be tried again."""
 PAUSES = (0.002, 0.1)
@@ -46,6 +49,14 @@ class Slot(Protocol):
         """Something was killed because the memory was used up."""
         ...
 
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time of all processes so far; None where it cannot be measured."""
+        ...
+
+    def wants_cpu(self) -> bool:
+        """Whether a process runs, or would if it got a processor; False where that cannot be told."""
+        ...
+
     def kill(self) -> None:
         """Kill what is left and wait until it is gone."""
         ...
@@ -59,25 +70,31 @@ class Method:
     open: Callable[[Limits], Slot]
     inside: Callable[[Limits], str] = lambda limits: ""
     """Shell commands to run inside the sandbox before anything else."""
+    by_kernel: bool = False
+    """Whether the kernel itself holds all limits: then a verdict does not depend on the method."""
+    bounded: bool = True
+    """Whether the memory of a job is bounded as a whole."""
 
 
 @functools.cache
 def method() -> Method:
     """The first way to hold limits that works here, found by doing."""
-    for candidate in _candidates():
+    for candidate in _cgroups():
         if _works(candidate):
             return candidate
-    return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits)
+    if shutil.which("systemd-run") and _memory.bounds(_open_scope, holds=_is_in_limited_scope):
+        return Method(name="systemd scope", open=_open_scope)
+    if _memory.bounds(_memory.Supervisor):
+        return Method(name="supervisor", open=_memory.Supervisor, inside=_process_limit)
+    return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits, bounded=False)
 
 
-def _candidates() -> Iterator[Method]:
+def _cgroups() -> Iterator[Method]:
     mounts = _mounts()
     if {"memory", "pids"} <= mounts.keys():
-        yield Method(name="cgroup v1", open=functools.partial(_open_v1, mounts))
+        yield Method(name="cgroup v1", open=functools.partial(_open_v1, mounts), by_kernel=True)
     for parent in _v2_parents(mounts):
-        yield Method(name="cgroup v2", open=functools.partial(_open_v2, parent))
-    if shutil.which("systemd-run"):
-        yield Method(name="systemd scope", open=lambda limits: _Plain(_scope(limits)))
+        yield Method(name="cgroup v2", open=functools.partial(_open_v2, parent), by_kernel=True)
 
 
 def _works(candidate: Method) -> bool:
@@ -85,8 +102,7 @@ def _works(candidate: Method) -> bool:
         slot = candidate.open(Limits())
         try:
             pipe, command = subprocess.PIPE, [*slot.prefix, "cat"]
-            # systemd-run complains on stderr where it cannot be used.
-            with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as trial:
+            with subprocess.Popen(command, stdin=pipe, stdout=pipe) as trial:
                 slot.adopt(trial.pid)
                 trial.communicate(timeout=TRIAL_SECONDS)
         finally:
@@ -102,7 +118,9 @@ def _mounts() -> Mapping[str, Path]:
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, folder, kind, options, *_ = line.split()
         if kind == "cgroup":
-            found |= dict.fromkeys(set(options.split(",")) & {"memory", "pids", "cpu"}, Path(folder) / PARENT)
+            found |= dict.fromkeys(
+                set(options.split(",")) & {"memory", "pids", "cpu", "cpuacct"}, Path(folder) / PARENT
+            )
         elif kind == "cgroup2":
             found["v2"] = Path(folder)
     return found
@@ -118,6 +136,8 @@ def _open_v1(mounts: Mapping[str, Path], limits: Limits) -> _Cgroup:
         # Two controllers may share one hierarchy.
         here = settings.setdefault(mounts["cpu"], {})
         here |= {"cpu.cfs_period_us": str(PERIOD), "cpu.cfs_quota_us": str(int(limits.cpus * PERIOD))}
+    if "cpuacct" in mounts:
+        settings.setdefault(mounts["cpuacct"], {})
     return _open(settings, "memory.oom_control")
 
 
@@ -133,13 +153,18 @@ def _open_v2(parent: Path, limits: Limits) -> _Cgroup:
 
 def _v2_parents(mounts: Mapping[str, Path]) -> Iterator[Path]:
     """Where jobs' cgroups may live: below the root if that is ours, else below the nearest that was delegated."""
-    own = next((line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")), "")
+    own = _own_v2("self")
     if "v2" not in mounts or not own:
         return
     above = mounts["v2"] / own.lstrip("/")
     for folder in reversed([above, *above.parents]):
         if folder.is_relative_to(mounts["v2"]) and _delegate(folder) and _delegate(folder / PARENT):
             yield folder / PARENT
+
+
+def _own_v2(process: int | str) -> str:
+    lines = Path(f"/proc/{process}/cgroup").read_text().splitlines()
+    return next((line[3:] for line in lines if line.startswith("0::")), "")
 
 
 def _delegate(folder: Path) -> bool:
@@ -202,6 +227,20 @@ class _Cgroup:
         counters = dict(line.split() for line in self._events.read_text().splitlines())
         return int(counters.get("oom_kill", 0)) > 0
 
+    def cpu_seconds(self) -> float | None:
+        for folder in self._folders:
+            if (usage := folder / "cpuacct.usage").exists():
+                return int(usage.read_text()) / 1e9
+            if (usage := folder / "cpu.stat").exists():
+                counters = dict(line.split() for line in usage.read_text().splitlines())
+                # The file of the same name in version 1 counts only how often the limit was reached.
+                if "usage_usec" in counters:
+                    return int(counters["usage_usec"]) / 1e6
+        return None
+
+    def wants_cpu(self) -> bool:
+        return any(map(_runnable, self._members()))
+
     def kill(self, patience: float = PATIENCE) -> None:
         looks = _looks(patience)
         while members := self._members():
@@ -236,17 +275,31 @@ def _looks(patience: float) -> Iterator[bool]:
 class _Plain:
     """Limits that need no care: they end with the processes, which end with their pid namespace."""
 
-    def __init__(self, prefix: tuple[str, ...] = ()) -> None:
-        self.prefix = prefix
+    prefix: tuple[str, ...] = ()
 
     def adopt(self, process: int) -> None: ...
 
     def oom(self) -> bool:
         return False
 
+    def cpu_seconds(self) -> float | None:
+        return None
+
+    def wants_cpu(self) -> bool:
+        return False
+
     def kill(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+def _runnable(process: int) -> bool:
+    for stat in Path(f"/proc/{process}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            # The name before it is in brackets, and may hold some itself.
+            if stat.read_text(errors="replace").rpartition(") ")[2].startswith("R"):
+                return True
+    return False
 
 
 def children(process: int) -> list[int]:
@@ -256,9 +309,17 @@ def children(process: int) -> list[int]:
         return []
 
 
+def _open_scope(limits: Limits) -> _memory.Supervisor:
+    """A supervisor that says when a job ran out of memory, in a scope that cannot be outrun.
+
+    A scope is gone with its last process, and with it what it counted.
+    """
+    return _memory.Supervisor(limits, prefix=_scope(limits))
+
+
 def _scope(limits: Limits) -> tuple[str, ...]:
     settings = {
-        "MemoryMax": f"{limits.memory_mb}M",
+        "MemoryMax": f"{limits.memory_mb + SCOPE_SLACK_MB}M",
         "MemorySwapMax": "0",
         "TasksMax": str(limits.processes),
         "CPUQuota": f"{int(limits.cpus * 100)}%",
@@ -267,10 +328,22 @@ def _scope(limits: Limits) -> tuple[str, ...]:
     return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--")
 
 
+def _is_in_limited_scope(process: int) -> bool:
+    """A user's systemd may have been given no memory controller; then it takes the setting and does nothing."""
+    mount, own = _mounts().get("v2"), _own_v2(process)
+    if not mount or not own:
+        return False
+    expected = (_memory.TRIAL_LIMITS.memory_mb + SCOPE_SLACK_MB) << 20
+    return (mount / own.lstrip("/") / "memory.max").read_text().strip() == str(expected)
+
+
+def _process_limit(limits: Limits) -> str:
+    return f"ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes}; "
+
+
 def _rlimits(limits: Limits) -> str:
     """Per process only. Data, not address space: several runtimes reserve far more than they ever touch."""
-    memory = limits.memory_mb << 10
-    return f"ulimit -d {memory}; ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes}; "
+    return f"ulimit -d {limits.memory_mb << 10}; {_process_limit(limits)}"
 
 
 def _removed(folder: Path) -> bool:

@@ -23,6 +23,9 @@ OWN_PROCESSES = 2
 """The engine's init and the supervisor."""
 OPEN_FILES = 4096
 TREE = "RETRIAL_TREE"
+HOSTNAME = "retrial"
+OWN_NAME = {HOSTNAME: "127.0.0.1"}
+"""For /etc/hosts: an engine enters a container's own name only beside an address in a network of its own."""
 THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"
 )  # fmt: skip
@@ -55,6 +58,7 @@ def host_config(client: APIClient, job: Job) -> dict[str, Any]:
     limits = job.limits
     config: dict[str, Any] = client.create_host_config(
         network_mode="bridge" if job.network else "none",
+        extra_hosts={} if job.network else OWN_NAME,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         shm_size=SHM_BYTES,

@@ -7,6 +7,7 @@ the namespace gets a second user: bwrap lays out the sandbox as the first, and t
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from contextlib import ExitStack, suppress
@@ -41,7 +42,9 @@ class Nobody:
             raise SandboxError("A sandbox for root needs 'setpriv': install the package 'util-linux'.")
         self._ready_there, self._ready = pipe(stack)
         self.descriptor = self._ready_there.fileno()
-        self.options = ["--userns-block-fd", str(self.descriptor)]
+        # bwrap itself waits for the first. Only for the second does its child close the descriptor, too: else the job
+        # would inherit it.
+        self.options = ["--userns-block-fd", str(self.descriptor), "--block-fd", str(self.descriptor)]
         for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SYS_RESOURCE"):
             self.options += ["--cap-add", name]
 
@@ -56,3 +59,11 @@ class Nobody:
 def pipe(stack: ExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
+
+
+def first_process(info: FileIO) -> int:
+    """Return the pid outside of a bubble's first process, as bwrap tells it; 0 when bwrap ended before it had one."""
+    text = b""
+    while not text.rstrip().endswith(b"}") and (data := info.read(4096)):
+        text += data
+    return int(json.loads(text)["child-pid"]) if text else 0

@@ -11,7 +11,7 @@ from retrial import registry, scratch
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Language, Sandbox
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
-from retrial.whole_files import write_atomically
+from retrial.whole_files import write_data
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
 FORKS = LIMITS.processes + 50
@@ -53,14 +53,14 @@ def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> tuple[str,
     """
     language = _language(environment)
     script = _versions(language) + READ_ONLY + WALLS
-    held = _held(sandbox, cache, sandbox.digest(environment), environment.name, script)
+    held = _held(sandbox, cache, sandbox.digest(environment), environment.name, script, *environment.needs)
     with suppress(OSError):
         return tuple(held.read_text(encoding="utf-8").splitlines())
     seen = _try(sandbox, environment, script)
     said = tuple(line.removeprefix(VERSION) for line in seen.stdout.splitlines() if line.startswith(VERSION))
     if language:
         _check_tools(sandbox.name, environment, language, said)
-    write_atomically(held, "\n".join(said).encode())
+    write_data(held, "\n".join(said).encode(), sure=True)
     return said
 
 
@@ -72,7 +72,7 @@ def probe_walls(sandbox: Sandbox, environment: Environment, cache: Path) -> None
     held = _held(sandbox, cache, WALLS)
     if not held.exists():
         _try(sandbox, environment, WALLS)
-        write_atomically(held, b"")
+        write_data(held, b"", sure=True)
 
 
 def _held(sandbox: Sandbox, cache: Path, *what: str) -> Path:
@@ -100,6 +100,8 @@ def _check_tools(sandbox: str, environment: Environment, language: Language, sai
         where, build = "the sandbox on this host", "install it anew, or use Docker"
     for tool in language.tools:
         found = [line.partition(": ")[2] for line in said if line.startswith(f"{tool}: ")]
+        if not found and tool in language.optional and tool not in environment.needs:
+            continue
         if not found:
             raise EnvironmentMissing(
                 f"There is no working {tool} in {where}, which {language.name} tasks need: {build}."

@@ -1,8 +1,9 @@
 """How the host and the supervisor inside a sandbox speak; the same for every sandbox.
 
 To its stdin: a line with a nonce, then a tar archive with the script and the job's files.
-From its stdout: `<nonce> start`, what the job prints, `<nonce> end <status>`, a line for each sealed file that changed,
-`<nonce> reports`, a tar archive of reports, `<nonce> done`.
+From its stdout: `<nonce> start`, what the job prints, `<nonce> end <status>`, `<nonce> cpu <usage>` where it
+can be measured inside, a line for each sealed file that changed, `<nonce> reports`, a tar archive of reports,
+`<nonce> done`.
 
 The nonce keeps a job from framing by accident or by printing. It is no secret from a job that reads its supervisor's
 memory, and need not be: such a job gains nothing that writing its own reports and exit status would not give it.
@@ -19,8 +20,10 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import PurePosixPath
 
+from retrial import machine
 from retrial.errors import SandboxError
 from retrial.sandboxes import _reports
+from retrial.sandboxes._allowance import Allowance, Meter
 from retrial.types import Execution, Job
 
 SCRIPT, SEALED = ".script", ".sealed"
@@ -62,6 +65,23 @@ status=$?
 # All but pid 1 and this shell; fails only when there is nobody left. The host's time limit bounds it.
 while kill -9 -1; do :; done 2>/dev/null
 printf '\n%s end %s\n' "$nonce" "$status"
+# With nothing but builtins: a job that is root may have replaced every program. The first line is enough in both
+# versions of cgroups; without a cgroup namespace, version 2 would show the whole machine's time.
+read -r group </proc/self/cgroup
+usage=/sys/fs/cgroup/cpuacct/cpuacct.usage
+[ "$group" = 0::/ ] && usage=/sys/fs/cgroup/cpu.stat
+used=
+[ -r "$usage" ] && read -r used <"$usage"
+if [ -z "$used" ] && [ $$ -ne 1 ]; then
+    # Without a cgroup: pid 1 and this shell have reaped all others. Times are fields 14 to 17, in ticks of 10 ms.
+    used=0
+    for process in 1 $$; do
+        read -r stat </proc/$process/stat
+        set -- ${stat##*) }
+        used=$((used + (${12} + ${13} + ${14} + ${15}) * 10000000))
+    done
+fi
+[ -z "$used" ] || printf '%s cpu %s\n' "$nonce" "$used"
 [ -z "$sums" ] || printf '%s\n' "$sums" | sha256sum --check --quiet 2>/dev/null
 printf '%s reports\n' "$nonce"
 tar -cf - -C /tmp/reports . 2>/dev/null && printf '%s done\n' "$nonce"
@@ -127,6 +147,11 @@ class Session:
         self._reports = bytearray()
         self._status: int | None = None
         self._entered = {Phase.STARTING: time.monotonic()}
+        self._allowance = Allowance(job.limits, time.monotonic())
+        self._idle = 0.0
+        """Seconds that cores had been idle when the job began."""
+        self._heard = 0.0
+        """When it printed something for the last time."""
         self.phase = Phase.STARTING
         self.overflow = False
         self.broken_off = False
@@ -134,6 +159,7 @@ class Session:
         self.request = self._nonce + b"\n" + pack(job)
 
     def stderr(self, data: bytes) -> None:
+        self._heard = time.monotonic()
         self._stderr.add(data)
 
     def stdout(self, data: bytes) -> None:
@@ -141,6 +167,7 @@ class Session:
         if self.phase >= Phase.REPORTING:
             self._report(data)
             return
+        self._heard = time.monotonic()
         self._pending += data
         if self.phase is Phase.STARTING:
             self._await_start()
@@ -188,6 +215,13 @@ class Session:
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
         self._entered[phase] = time.monotonic()
+        if phase is Phase.RUNNING:
+            self._allowance = Allowance(self._limits, self._entered[phase])
+            self._idle = machine.idle_seconds()
+
+    def extend(self, meter: Meter) -> bool:
+        """Whether a running job has time left when its deadline has passed."""
+        return self.phase is Phase.RUNNING and self._allowance.extend(time.monotonic(), meter)
 
     @property
     def deadline(self) -> float:
@@ -195,11 +229,14 @@ class Session:
         if self.phase is Phase.STARTING:
             return self._entered[Phase.STARTING] + START_SECONDS
         if self.phase is Phase.RUNNING:
-            return self._entered[Phase.RUNNING] + self._limits.seconds
+            return self._allowance.deadline
         return self._entered[Phase.REPORTING] + REPORT_SECONDS
 
-    def execution(self, *, timed_out: bool, oom: bool) -> Execution:
-        """What was seen, once everything of the job is dead.
+    def execution(
+        self, *, timed_out: bool, oom: bool, cpu_seconds: float | None = None, here: bool = True
+    ) -> Execution:
+        """What was seen, once everything of the job is dead. `cpu_seconds` is what the host measured, if it could;
+        `here`: the job ran on this machine.
 
         Raises: SandboxError when the job never started.
         """
@@ -210,17 +247,28 @@ class Session:
         said, _, archive = bytes(self._reports).partition(self._nonce + b" reports\n")
         reports = _reports.read(archive) if self.phase is Phase.DONE else None
         ended = self._entered.get(Phase.REPORTING, time.monotonic())
+        # Who looks in intervals misses the last moments; from inside it is known only when the job has ended.
+        cpu = (cpu_seconds, _cpu_seconds(said, self._nonce), self._allowance.cpu_seconds)
         return Execution(
             exit_code=self._status,
             stdout=self._stdout.text(),
             stderr=self._stderr.text(),
             seconds=ended - self._entered[Phase.RUNNING],
+            cpu_seconds=max((each for each in cpu if each is not None), default=None),
+            idle_cores=self._idle_cores() if here else None,
+            heard=max(0.0, min(self._heard, ended) - self._entered[Phase.RUNNING]),
             timed_out=timed_out,
+            starved=timed_out and self._allowance.starved,
             oom=oom,
             truncated=self._stdout.cut or self._stderr.cut or self.overflow,
             reports=reports or {},
             changed=_changed(said),
         )
+
+    def _idle_cores(self) -> float:
+        """On average since the job began."""
+        elapsed = time.monotonic() - self._entered[Phase.RUNNING]
+        return (machine.idle_seconds() - self._idle) / max(elapsed, 0.01)
 
     def _complaint(self) -> str:
         lines = (self._stderr.text() + self._pending.decode(errors="replace")).strip().splitlines()
@@ -263,6 +311,15 @@ def _changed(said: bytes) -> tuple[str, ...]:
     """`sha256sum` says `<path>: FAILED`, or `<path>: FAILED open or read`."""
     lines = said.decode(errors="replace").splitlines()
     return tuple(line.rpartition(": FAILED")[0] for line in lines if ": FAILED" in line)
+
+
+def _cpu_seconds(said: bytes, nonce: bytes) -> float | None:
+    """Read the first line of `cpu.stat` (version 2, in microseconds) or `cpuacct.usage` (version 1, in nanoseconds)."""
+    line = said.partition(nonce + b" cpu ")[2].partition(b"\n")[0]
+    name, _, number = line.rpartition(b" ")
+    if not number.isdigit():
+        return None
+    return int(number) / (1e6 if name == b"usage_usec" else 1e9)
 
 
 def _checked(folder: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import hashlib
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from retrial.plain import to_json
 from retrial.sandboxes import _images, _pulls
 from retrial.store import read_json
 from retrial.types import Environment
-from retrial.whole_files import write_atomically
+from retrial.whole_files import write_data
 
 LEDGER = "images.json"
 LOCKS = "images"
@@ -55,11 +56,28 @@ def held(image: str) -> Iterator[None]:
         yield
 
 
+def refuse_too_small(disk_gb: float, client: APIClient, images: Iterable[str]) -> None:
+    """Raise UsageError if an image whose size is known does not fit by itself."""
+    known, quota = _read(), _bytes(disk_gb)
+    entries = {image: known.get(image) or _look(client, image) for image in images}
+    sizes = {image: entry.size for image, entry in entries.items() if entry}
+    largest = max(sizes, key=lambda image: sizes[image], default="")
+    if largest and (size := sizes[largest]) > quota:
+        raise UsageError(
+            f"--disk {disk_gb:g} is too small: the image {largest} alone has {_pulls.size(size)}. "
+            f"Give --disk {math.ceil(size / 1e9)} or more."
+        )
+
+
+def _bytes(disk_gb: float) -> int:
+    return int(disk_gb * 1e9)
+
+
 class Shelf:
     """The images that we brought to one engine, within a quota if there is one."""
 
     def __init__(self, disk_gb: float | None) -> None:
-        self._quota = None if disk_gb is None else int(disk_gb * 1e9)
+        self._quota = None if disk_gb is None else _bytes(disk_gb)
         self._engine = ""
         self._crowded = False
 
@@ -172,7 +190,7 @@ def _ledger() -> Iterator[Ledger]:
         entries = _read()
         yield entries
         lines = {name: dataclasses.asdict(entry) for name, entry in sorted(entries.items())}
-        write_atomically(paths.cache() / LEDGER, to_json(lines))
+        write_data(paths.cache() / LEDGER, to_json(lines), sure=True)
 
 
 def _read() -> Ledger:

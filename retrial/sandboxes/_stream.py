@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from retrial.sandboxes._allowance import Meter
 from retrial.sandboxes._protocol import CHUNK, Phase, Session
 
 
@@ -20,7 +21,7 @@ class Channel:
     outputs: Mapping[int, Callable[[bytes], None]]
 
 
-def converse(session: Session, channel: Channel) -> bool:
+def converse(session: Session, channel: Channel, meter: Meter) -> bool:
     """Send the request and listen until all streams end or the deadline passes; True when the job ran out of time."""
     unsent = memoryview(session.request)
     with selectors.DefaultSelector() as selector:
@@ -31,6 +32,8 @@ def converse(session: Session, channel: Channel) -> bool:
         while listening and not session.overflow:
             left = session.deadline - time.monotonic()
             if left <= 0:
+                if session.extend(meter):
+                    continue
                 return session.phase is Phase.RUNNING
             for key, events in selector.select(left):
                 if events & selectors.EVENT_WRITE:

@@ -20,6 +20,8 @@ from retrial.types import Environment, Execution, Job, fingerprint
 
 NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
 
+UNBOUNDED = "limited for each process, not for a job as a whole"
+
 
 class Bwrap:
     name = "bwrap"
@@ -46,10 +48,10 @@ class Bwrap:
         if environment.tree:
             return NO_IMAGES
         try:
-            _toolchain(environment.language)
+            lacking = _toolchain(environment.language).lacking
         except EnvironmentMissing as error:
             return str(error)
-        return ""
+        return next((lacking[tool] for tool in environment.needs if tool in lacking), "")
 
     def state(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
@@ -64,10 +66,15 @@ class Bwrap:
     def digest(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
         store = _stores.digest(environment.language, version)
-        return fingerprint(self.name, environment.name, version, *([store] if store else []))
+        method = _cgroup.method()
+        # Limits that the kernel does not hold may end a job where it would not.
+        limits = [] if method.by_kernel else [method.name]
+        return fingerprint(self.name, environment.name, version, *([store] if store else []), *limits)
 
     def describe(self) -> Mapping[str, str]:
-        return {"sandbox": self.name, "version": _bubble.version(), "limits": _cgroup.method().name}
+        method = _cgroup.method()
+        memory = {} if method.bounded else {"memory": UNBOUNDED}
+        return {"sandbox": self.name, "version": _bubble.version(), "limits": method.name, **memory}
 
     def machine(self) -> Machine:
         return machine.here()
@@ -78,8 +85,8 @@ class Bwrap:
         try:
             with closing(_cgroup.method().open(_bubble.with_room(job.limits))) as slot:
                 with _start(job, slot, self._hidden) as bubble:
-                    timed_out = _stream.converse(session, _channel(bubble, session))
-                return session.execution(timed_out=timed_out, oom=slot.oom())
+                    timed_out = _stream.converse(session, _channel(bubble, session), slot)
+                return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
         except OSError as error:
             raise SandboxError(f"bubblewrap could not be run: {error}.") from error
 

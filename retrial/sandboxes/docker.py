@@ -12,7 +12,7 @@ from typing import Any
 
 from docker.api import APIClient
 from docker.constants import DEFAULT_UNIX_SOCKET
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError, ImageNotFound, InvalidVersion
 from docker.utils import kwargs_from_env
 
 from retrial import machine, owners
@@ -20,7 +20,7 @@ from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.machine import Machine
 from retrial.protocols import Context
 from retrial.sandboxes import _confine, _death, _disk, _images, _protocol, _stream
-from retrial.sandboxes._shelf import Shelf
+from retrial.sandboxes._shelf import Shelf, refuse_too_small
 from retrial.types import Environment, Execution, Job
 
 LABEL = "retrial"
@@ -109,7 +109,13 @@ class Docker:
                 session.stderr(_disk.FULL.format(megabytes=job.limits.disk_mb).encode())
             elif session.broken_off and not oom:
                 _death.refuse_if_from_outside(client, container)
-        return session.execution(timed_out=timed_out, oom=oom)
+        return session.execution(timed_out=timed_out, oom=oom, here=_is_here())
+
+
+def refuse_disk(disk_gb: float, environments: Iterable[Environment]) -> None:
+    """Raise UsageError if the image of one of these alone is larger."""
+    with engine() as client:
+        refuse_too_small(disk_gb, client, sorted(each.image for each in environments if each.tree))
 
 
 def make(context: Context) -> Docker:
@@ -169,7 +175,9 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
-        client.create_container(image, name=name, hostname="retrial", labels=labels, stdin_open=True, **settings)
+        client.create_container(
+            image, name=name, hostname=_confine.HOSTNAME, labels=labels, stdin_open=True, **settings
+        )
         yield name
     finally:
         # By its name, so that one is removed too whose making was interrupted; killing a client would stop nothing.
@@ -234,7 +242,28 @@ def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool
         client.start(container)
         feed = Streams({1: session.stdout, 2: session.stderr}).feed
         channel = _stream.Channel(stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed})
-        return _stream.converse(session, channel)
+        return _stream.converse(session, channel, _Meter(client, container))
+
+
+class _Meter:
+    """A running container, as the engine sees it; what one has used is forgotten when it ends."""
+
+    def __init__(self, client: APIClient, container: str) -> None:
+        self._client, self._container = client, container
+
+    def cpu_seconds(self) -> float | None:
+        try:
+            seen = self._client.stats(self._container, stream=False, one_shot=True)
+            return int(seen["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9 or None
+        except (APIError, InvalidVersion, KeyError):
+            return None
+
+    def wants_cpu(self) -> bool:
+        try:
+            processes = self._client.top(self._container, "-L -o pid,stat")["Processes"]
+        except APIError:
+            return False
+        return any(state.startswith("R") for _, state in processes or ())
 
 
 @contextmanager

@@ -15,9 +15,9 @@ import pytest
 from retrial import owners, registry
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
-from retrial.sandboxes import _probe
+from retrial.sandboxes import _cgroup, _probe
 from retrial.types import Environment, Execution, Job, Limits
-from tests.parts import PYTHON, ready
+from tests.parts import PYTHON, ready, require
 
 pytestmark = pytest.mark.real
 
@@ -34,6 +34,10 @@ if os.fork():
     os._exit(0)
 {then}
 """
+
+
+# Of a shell that has no script open; the last command keeps the shell from becoming `ls`.
+DESCRIPTORS = "sh -c 'ls /proc/$$/fd; :'"
 
 
 @pytest.fixture(scope="module", params=registry.names("sandboxes"))
@@ -162,6 +166,11 @@ def test_the_toolchain_is_there_and_nothing_of_ours(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.smoke
+def test_a_job_resolves_its_own_host_name_to_the_loopback(sandbox: Sandbox) -> None:
+    seen = run_python(sandbox, "import socket\nprint(socket.gethostbyname(socket.gethostname()))\n")
+    assert seen.stdout == "127.0.0.1\n"
+
+
 def test_there_is_no_network(sandbox: Sandbox) -> None:
     program = "import socket\ntry: socket.create_connection(('192.0.2.1', 53), 5)\nexcept OSError as e: print(e.errno)"
     assert run_python(sandbox, program).stdout == "101\n"
@@ -189,6 +198,11 @@ def test_variables_of_the_host_are_absent(sandbox: Sandbox, monkeypatch: pytest.
 
 
 @pytest.mark.smoke
+def test_a_job_has_no_descriptors_but_its_streams(sandbox: Sandbox, inheritable: int) -> None:
+    assert os.get_inheritable(inheritable)
+    assert run(sandbox, DESCRIPTORS).stdout.split() == ["0", "1", "2"]
+
+
 def test_nothing_can_be_written_outside_tmp(sandbox: Sandbox) -> None:
     folders = "/ /usr /usr/bin /usr/local /etc /dev /opt /var /var/tmp /home /root /run /sys /proc/sys/kernel"
     seen = run(sandbox, f"for folder in {folders}; do (: >$folder/x) 2>/dev/null && echo $folder; done; true")
@@ -228,6 +242,56 @@ def test_a_time_out_kills_the_whole_tree(sandbox: Sandbox) -> None:
     assert f"sleep\0{seconds}\0".encode() not in commands()
 
 
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+
+
+def measures_cpu_time(sandbox: Sandbox) -> bool:
+    return sandbox.describe()["limits"] != "rlimits"
+
+
+@pytest.mark.smoke
+def test_the_cpu_time_of_all_processes_is_measured(sandbox: Sandbox) -> None:
+    seen = run(sandbox, "python3 burn.py & python3 burn.py; wait", {"burn.py": BURN.encode()})
+    assert seen.exit_code == 0
+    assert (seen.cpu_seconds is not None) == measures_cpu_time(sandbox)
+    # Without a cgroup it is counted in ticks of 10 ms, rounded down.
+    assert seen.cpu_seconds is None or seen.cpu_seconds >= 0.5
+
+
+def test_the_cpu_time_of_a_job_that_ran_out_of_time_is_measured(sandbox: Sandbox) -> None:
+    waiting, busy = (run(sandbox, script, limits=SHORT) for script in ("sleep 1000", "while :; do :; done"))
+    assert waiting.timed_out
+    assert busy.timed_out
+    if measures_cpu_time(sandbox):
+        assert waiting.cpu_seconds is not None
+        assert busy.cpu_seconds is not None
+        assert 0 <= waiting.cpu_seconds < busy.cpu_seconds
+
+
+def test_a_limit_in_cpu_time_counts_only_what_the_job_used(sandbox: Sandbox) -> None:
+    if not measures_cpu_time(sandbox):
+        require("root", "an ordinary user's limits of each process measure no CPU time")
+    # A tenth of a core is what a job gets on a busy machine.
+    busy = replace(LIMITS, cpu_seconds=1.5, cpus=0.1)
+    assert run(sandbox, "python3 burn.py", {"burn.py": BURN.encode()}, busy).exit_code == 0
+    seen = run(sandbox, "while :; do :; done", limits=replace(LIMITS, cpu_seconds=0.5))
+    assert seen.timed_out
+    assert seen.cpu_seconds is not None
+    assert seen.cpu_seconds >= 0.5
+    assert not seen.starved
+
+
+def test_with_a_limit_in_cpu_time_a_job_that_only_waits_is_ended_too(sandbox: Sandbox) -> None:
+    seen = run(sandbox, "sleep 1000", limits=replace(LIMITS, cpu_seconds=1.0, seconds=3.0))
+    assert (seen.timed_out, seen.starved) == (True, False)
+
+
+def test_a_job_that_was_kept_from_its_cpu_time_is_said_to_be_starved(sandbox: Sandbox) -> None:
+    limits = replace(LIMITS, cpu_seconds=30.0, seconds=2.0, cpus=0.1)
+    seen = run(sandbox, "while :; do :; done", limits=limits)
+    assert (seen.timed_out, seen.starved) == (True, measures_cpu_time(sandbox))
+
+
 def test_endless_output_ends_with_the_time(sandbox: Sandbox) -> None:
     seen = run(sandbox, "yes", limits=replace(SHORT, output_bytes=1000))
     assert seen.timed_out
@@ -239,7 +303,7 @@ def test_memory_is_limited(sandbox: Sandbox) -> None:
     seen = run_python(sandbox, "x = b'x' * (2 << 30); print(len(x))", after="exit $?")
     assert str(2 << 30) not in seen.stdout
     # Limits of each process for itself kill nobody: there the job sees its own failure.
-    assert seen.oom or sandbox.describe()["limits"] in ("rlimits", "systemd scope")
+    assert seen.oom or sandbox.describe()["limits"] == "rlimits"
     assert seen.stdout == ""
     assert seen.exit_code != 0
 
@@ -364,6 +428,17 @@ def test_it_says_what_it_is(sandbox: Sandbox) -> None:
     assert said["version"][0].isdigit()
     assert said["limits"]
     assert sandbox.digest(PYTHON) == sandbox.digest(PYTHON) != ""
+
+
+def test_the_cache_key_and_run_json_name_limits_that_the_kernel_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox, own = ready("bwrap"), _cgroup.method()
+    digests = set()
+    for name, bounded in (("supervisor", True), ("rlimits", False)):
+        method = _cgroup.Method(name=name, open=own.open, bounded=bounded)
+        monkeypatch.setattr(_cgroup, "method", lambda method=method: method)
+        digests.add(sandbox.digest(PYTHON))
+        assert ("memory" in sandbox.describe()) == (not bounded)
+    assert len(digests) == 2
 
 
 @pytest.mark.smoke

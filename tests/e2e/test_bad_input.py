@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
         (("--run", "../up"), "cannot be a run's name"),
         (("-c", "nowhere.yaml"), "nowhere.yaml"),
         (("--price", "cheap"), "price"),
+        (("--disk", "0.5"), "--disk must be at least 1"),
     ],
 )
 def test_harness_refuses(run: Run, home: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -69,7 +70,10 @@ def test_a_missing_key_is_said_before_anything_is_spent(run: Run, home: Path, mo
         (("--calibrate", "some-run"), "they need no predictions"),
         (("--doctor", "some-run"), "they need no predictions"),
         (("--doctor", "--sandbox", "chroot"), "Unknown sandbox 'chroot'"),
-        (("--doctor", "-t", "sum-two"), "--task and --filter-category go with --gold, --null and --calibrate"),
+        (
+            ("--doctor", "-t", "sum-two"),
+            "--task and --filter-category go with --gold, --null, --calibrate and a predictions file",
+        ),
         (("--gold", "-t", "nothing"), "There is no task 'nothing'"),
         (("--gold", "--sandbox", "chroot"), "Unknown sandbox 'chroot'"),
         (("a", "b"), "There is no run and no file 'a'"),
@@ -151,3 +155,19 @@ def test_help_needs_nothing(run: Run, home: Path) -> None:
         done = run(script, "--help")
         assert done.returncode == 0
         assert "--sandbox" in done.stdout
+
+
+@pytest.mark.parametrize("command", [("harness.py", "-a", "null"), ("report.py", "--null"), ("report.py", "--doctor")])
+@pytest.mark.parametrize("kind", ["missing", "file"])
+def test_a_missing_tmpdir_is_named_and_not_created(
+    run: Run, tmp_path: Path, folder: Path, command: tuple[str, ...], kind: str
+) -> None:
+    place = tmp_path / "no" / "such" / "place"
+    if kind == "file":
+        place = tmp_path / "file"
+        place.touch()
+    done = run(*command, *(() if "--doctor" in command else ("-b", folder)), TMPDIR=str(place))
+    assert done.returncode == 2, done.stderr
+    assert f"TMPDIR is '{place}', which is not a folder" in done.stderr
+    assert not place.is_dir()
+    assert run("harness.py", "--help", TMPDIR=str(place)).returncode == 0

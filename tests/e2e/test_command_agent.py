@@ -284,3 +284,72 @@ def test_our_own_folders_cannot_be_named(run: Run, home: Path, tmp_path: Path) -
     done = command(run, write_exercise(tmp_path / "bench"), "true", "--agent-path", tmp_path / "cache")
     assert done.returncode == 2
     assert "which no agent may see" in done.stderr
+
+
+def failing(tmp_path: Path) -> tuple[Path, Path]:
+    """Two tasks, and an agent that is not shown to the cell unless --agent-path names its folder."""
+    for slug in ("sum-up", "sum-up-again"):
+        write_exercise(tmp_path / "bench", slug)
+    return tmp_path / "bench", program(tmp_path, "solver.py", SOLVER)
+
+
+def test_an_agent_that_never_worked_has_no_rate(run: Run, home: Path, tmp_path: Path) -> None:
+    benchmark, solver = failing(tmp_path)
+    done = command(run, benchmark, f"{interpreter()} {solver}", "--tries", 2)
+    assert done.returncode == 1, done.stderr
+    sentence = done.stdout.splitlines()[0]
+    assert "All 4 attempts ended with an error and an empty patch" in sentence
+    assert "the command ended with 2" in sentence
+    assert f"can't open file '{solver}'" in sentence
+    exports = {name: tmp_path / f"it.{name}" for name in ("markdown", "junit", "csv")}
+    scored = run(
+        "report.py",
+        "it",
+        "--sandbox",
+        "bwrap",
+        *(part for name, path in exports.items() for part in (f"--{name}", path)),
+    )
+    assert scored.returncode == 1, scored.stderr
+    assert scored.stdout.splitlines()[0] == sentence
+    assert " %" not in scored.stdout
+    results = stored(home, "results.json")
+    assert results["agent_failed"] == sentence
+    for name in ("rate", "rate_calibrated", "rate_of_benchmark"):
+        assert (results[name]["percent"], results[name]["of"]) == (None, 0)
+    assert len(results["not_measured"]) == 2
+    page = (home / "predictions" / "it" / "report.html").read_text()
+    assert "The agent did not work." in page
+    assert "0.0 %" not in page
+    assert 'name="percent' not in exports["junit"].read_text()
+    assert "The agent did not work." in exports["markdown"].read_text()
+
+
+def test_a_run_whose_agent_never_worked_is_done_again_from_the_start(run: Run, home: Path, tmp_path: Path) -> None:
+    benchmark, solver = failing(tmp_path)
+    text = f"{interpreter()} {solver}"
+    assert command(run, benchmark, text).returncode == 1
+    done = command(run, benchmark, text, "--agent-path", solver.parent)
+    assert done.returncode == 0, done.stderr
+    assert "all tasks are done again" in done.stderr
+    assert record(home)["plausible"] is True
+    assert "the agent did not work" in transcript(home)
+    assert run("report.py", "it", "--sandbox", "bwrap").returncode == 0
+    assert stored(home, "results.json")["rate"]["of"] == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The second attempt has the next seed, and ends with 0.
+        "exit $((1 - RETRIAL_SEED))",
+        # All fail, but one of them has changed a file, if only one that does not count.
+        "[ $RETRIAL_SEED = 0 ] || echo x >new.txt; exit 3",
+    ],
+)
+def test_one_attempt_that_worked_makes_all_of_them_count(run: Run, home: Path, tmp_path: Path, text: str) -> None:
+    done = command(run, write_exercise(tmp_path / "bench"), text, "--tries", 2)
+    assert done.returncode == 0, done.stderr
+    assert "the command ended with" in record(home)["all_results"][0]["agent_error"]
+    assert run("report.py", "it", "--sandbox", "bwrap").returncode == 0
+    results = stored(home, "results.json")
+    assert (results["agent_failed"], results["rate"]["percent"], results["rate"]["of"]) == (None, 0.0, 1)

@@ -1,6 +1,7 @@
 """Keys come back in replies, errors, headers, patches, test output and from agents, in every form; nobody finds them.
 
 Beside every secret stands an echo that is none. Wherever that is found, the secret would be: so these tests can fail.
+A variable that is only named like a key is masked in texts; in data, such as patches and replies, it may be code.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ TOKEN = "tok_5f1c09d2a77b4e99aa01"
 VARIABLE = "an'other\"one-5f1c09d2"
 SECRETS = (KEY, PASSWORD, TOKEN, VARIABLE)
 ECHO = "echo-of-nothing-5f1c"
+DATA = ("journal/", "aider_python_sum_up.json", "all_preds.jsonl", "preds.json")
+"""Read back as they are."""
 ENVIRONMENT = {"OPENAI_API_KEY": KEY, "SOME_SECRET": VARIABLE, "RETRIAL_LOG": "debug"}
 ALL = {**ENVIRONMENT, "PASSWORD": PASSWORD, "MY_TOKEN": TOKEN}
 """For a process that is told by nothing else."""
@@ -82,11 +85,11 @@ def places(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home.parent)): path.read_bytes() for path in kept}
 
 
-def secrets_in(places: dict[str, bytes]) -> list[tuple[str, bytes]]:
+def secrets_in(places: dict[str, bytes], *secrets: str) -> list[tuple[str, bytes]]:
     return [
         (place, form)
         for place, content in places.items()
-        for secret in SECRETS
+        for secret in secrets or SECRETS
         for form in forms(secret)
         if form in content
     ]
@@ -134,9 +137,13 @@ def test_a_model_and_tests_that_tell_them(run: Run, home: Path, bench: Path) -> 
     assert scored.returncode == 0, scored.stdout + scored.stderr
     found = places(home)
     echoed(found, "journal/", f"{TASK}.json", f"{TASK}.md", "all_preds.jsonl", "results.json", "run.json", "eval.log")
-    echoed(found, "run.log", "cache/verdicts")
+    echoed(found, "run.log")
+    # A verdict with a key in it is not cached.
+    assert not [place for place in found if "cache/verdicts" in place]
     streams = {"stdout": done.stdout + scored.stdout, "stderr": done.stderr + scored.stderr}
-    assert secrets_in(found | {name: text.encode() for name, text in streams.items()}) == []
+    texts = {place: content for place, content in found.items() if not place.endswith(DATA) and DATA[0] not in place}
+    assert secrets_in(texts | {name: text.encode() for name, text in streams.items()}) == []
+    assert secrets_in(found, KEY, PASSWORD, TOKEN) == []
     assert json.loads(found[f"home/predictions/R/{TASK}.json"])["masked"] is True
 
 

@@ -133,9 +133,15 @@ def test_a_limit_cannot_be_set_after_something_was_asked_without_a_price(run: Ru
 
 
 def test_an_unknown_price_is_shown_as_unknown(run: Run, home: Path, tmp_path: Path) -> None:
-    assert asked(run, tmp_path, GOOD).returncode == 0
+    done = asked(run, tmp_path, GOOD)
+    assert done.returncode == 0
+    assert "cost unknown (no price for gpt-test; give --price)" in done.stderr
     assert results(run, home)["by_model"]["gpt-test"]["cost"] is None
-    assert "unknown" in run("report.py", "http", "--sandbox", "bwrap").stdout
+    report = run("report.py", "http", "--sandbox", "bwrap").stdout
+    assert "cost          unknown (no price for gpt-test; give --price)\n" in report
+    flags = ("-m", "gpt-test", "--sandbox", "bwrap", "--dry-run")
+    planned = run("harness.py", "-b", tmp_path / "bench", *flags, OPENAI_API_KEY=KEY).stdout
+    assert "Model gpt-test: cost unknown (no price for gpt-test; give --price)\n" in planned
 
 
 @pytest.mark.smoke

@@ -127,6 +127,16 @@ def test_runs_of_two_benchmarks_are_refused(run: Run, home: Path, folder: Path, 
 
 @pytest.mark.smoke
 @pytest.mark.usefixtures("halves")
+def test_a_run_is_compared_together_with_its_prior_run(run: Run, home: Path, folder: Path) -> None:
+    assert harness(run, folder, "next", {"add_two": RIGHT}, "--prior", "A").returncode == 0
+    shown = report(run, "--compare", "A", "next").stdout
+    assert "A+next solves 50.0 points more than A on the 2 tasks that both measured. No test of chance" in shown
+    assert read(home, "compare--A--next")["pairs"][0]["p"] is None
+    assert "tasks that A had left (--prior)" in report(run, "next").stdout
+    assert "neither can be the baseline" in report(run, "next", "--baseline", "A", code=2).stderr
+
+
+@pytest.mark.usefixtures("halves")
 def test_only_what_a_prior_run_left_is_worked_on(run: Run, home: Path, folder: Path) -> None:
     done = run("harness.py", "-b", folder, "-a", "gold", "--run", "next", "--prior", "A", "--sandbox", "bwrap")
     assert done.returncode == 0, done.stderr

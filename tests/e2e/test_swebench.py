@@ -296,6 +296,29 @@ def test_the_agent_finds_its_file_and_the_nearby_tests_decide(run: Run, home: Pa
 
 
 @pytest.mark.usefixtures("github")
+def test_wall_time_decides_neither_which_tests_are_run_nor_what_they_say(run: Run, home: Path, tmp_path: Path) -> None:
+    """As on a busy machine: what takes little CPU time takes longer than the limit is."""
+    slow = "for step in 1 2 3; do sleep 0.8; python3 -m pytest --version; done\n"
+    found = {}
+    for which, script in (("quick", EVAL_SCRIPT), ("slow", EVAL_SCRIPT.replace("git status\n", slow))):
+        rows = write_rows(tmp_path, eval_script=script)
+        done = run("harness.py", "-b", rows, "-a", "gold", "--test-timeout-seconds", 2, "--run", which)
+        assert done.returncode == 0, done.stderr
+        record = json.loads((home / f"predictions/{which}/{name(1)}.json").read_text())
+        visible = record["all_results"][0]["visible"]
+        found[which] = (
+            record["plausible"],
+            record["unverified"],
+            visible["tests"],
+            visible["files"],
+            visible["fallbacks"],
+        )
+    assert found["slow"] == found["quick"]
+    assert found["quick"][0] is True
+    assert found["quick"][3:] == (["tests/test_calc.py"], [])
+
+
+@pytest.mark.usefixtures("github")
 def test_a_test_that_was_red_before_cannot_veto_an_edit(run: Run, home: Path, tmp_path: Path) -> None:
     red = "printf 'def test_red():\\n    assert False\\n' > tests/test_red.py\n"
     rows = write_rows(tmp_path, eval_script=EVAL_SCRIPT.replace("git status\n", red))
@@ -326,6 +349,14 @@ def test_tests_that_say_nothing_neither_prove_nor_veto(
         None,
         1,
     )
+    why = record["all_results"][0]["visible"]
+    transcript = (home / f"predictions/open/{name(1)}.md").read_text()
+    if visible == "none":
+        assert (why["reason"], why["fallbacks"]) == ("no visible tests were asked for", [])
+    else:
+        reason = "the visible tests say nothing on the untouched tree: no test results can be read from the log"
+        assert why["fallbacks"] == [f"tests/test_calc.py: {reason} (exit status 7)"]
+        assert f"- given up: tests/test_calc.py: {reason}" in transcript
 
 
 @pytest.mark.usefixtures("github")

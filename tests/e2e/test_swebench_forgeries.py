@@ -188,7 +188,7 @@ def scored(run: Run, home: Path, folder: Path, cases: Mapping[str, str], **row: 
     for path, lines in ((folder / "calc.jsonl", rows), (folder / "preds.jsonl", predictions)):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = run("report.py", folder / "preds.jsonl", "-b", folder / "calc.jsonl")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 1), done.stderr
     (path,) = (home / "predictions").glob("*/results.json")
     found = json.loads(path.read_text())
     differs = {ids[name] for name in found["official_differs"]}

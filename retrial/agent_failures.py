@@ -1,0 +1,60 @@
+"""Runs whose agent never worked: every attempt ended with an error and an empty patch.
+
+This is decided for a run as a whole. One attempt that ended without an error, or changed a file, shows that the agent
+works here; from then on every attempt counts, so no program can leave the denominator by failing (decision 0010).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from retrial import past
+from retrial.lines import DISCARDED
+from retrial.past import Brief
+from retrial.store import Run
+from retrial.words import counted, one_line
+
+REASON = "every attempt of this run ended with an error and an empty patch: the agent did not work"
+"""Why its tasks are not measured."""
+
+
+def of_run(run: Run, done: Mapping[str, Brief]) -> str:
+    """`sentence` of all predictions that a run has; `done` are those of the tasks that are selected now."""
+    # Mostly the tasks at hand show that the agent works, and no others need to be read.
+    return sentence(done.values()) and sentence(_predictions(run).values())
+
+
+def discard(run: Run) -> None:
+    """Set aside all attempts of a run whose agent never worked, so that its tasks are done again.
+
+    The journals keep them, with what they cost.
+    """
+    for instance_id in _predictions(run):
+        run.journal(instance_id).append(DISCARDED, reason=REASON)
+    run.keep_only(())
+
+
+def sentence(records: Iterable[Brief]) -> str:
+    """Say that the agent never worked in these attempts, with its most frequent error; empty if it did, or if there are
+    no attempts."""
+    attempts = [attempt for record in records for attempt in record["all_results"]]
+    if not attempts or not all(map(_failed, attempts)):
+        return ""
+    error, times = Counter(str(attempt["agent_error"]) for attempt in attempts).most_common(1)[0]
+    every = "The only attempt" if len(attempts) == 1 else f"All {counted(len(attempts), 'attempt')}"
+    often = f" ({times} times)" if 1 < times < len(attempts) else ""
+    return one_line(
+        f"The agent did not work. {every} ended with an error and an empty patch, so there is no rate: {error}{often}"
+    )
+
+
+def _predictions(run: Run) -> dict[str, Brief]:
+    """All that are whole: what is damaged is set aside elsewhere."""
+    found = ((instance_id, run.prediction(instance_id)) for instance_id in run.config()["selected"])
+    return {instance_id: past.brief(record) for instance_id, record in found if record is not None}
+
+
+def _failed(attempt: Mapping[str, Any]) -> bool:
+    return bool(attempt.get("agent_error")) and not past.patch_id(attempt)
