@@ -17,6 +17,7 @@ from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _cgroup, _probe
 from retrial.types import Environment, Execution, Job, Limits
+from tests import cgroups
 from tests.parts import PYTHON, ready, require
 
 pytestmark = pytest.mark.real
@@ -410,7 +411,7 @@ def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
     own = f"{owners.me().name}-"
-    assert [path for path in Path("/sys/fs/cgroup").glob("**/retrial/*") if path.name.startswith(own)] == []
+    assert [path for path in cgroups.of_jobs() if path.name.startswith(own)] == []
     if sandbox.name == "docker":
         from docker import from_env
 

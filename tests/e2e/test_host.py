@@ -18,6 +18,7 @@ import pytest
 
 from retrial.patches import diff
 from retrial.protocols import Sandbox
+from tests import cgroups
 from tests.conftest import PROJECT
 from tests.exercises import RIGHT, STUB, write_exercise
 from tests.hostile import ATTACKS, HARMLESS
@@ -96,9 +97,9 @@ def processes(word: str) -> list[str]:
 def empty_cgroups() -> set[Path]:
     """Those of jobs that have no process: no longer, or not yet."""
     found = set()
-    for procs in Path("/sys/fs/cgroup").glob("**/retrial/*/cgroup.procs"):
+    for folder in cgroups.of_jobs():
         with suppress(OSError):
-            found |= set() if procs.read_text() else {procs.parent}
+            found |= set() if (folder / "cgroup.procs").read_text() else {folder}
     return found
 
 
@@ -119,9 +120,9 @@ def containers(process: int) -> list[str]:
 def test_eight_attacks_at_once_leave_the_machine_and_the_other_tasks_alone(
     home: Path, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    word, before, cgroups = f"w{secrets.token_hex(6)}", host(), empty_cgroups()
+    word, before, empty = f"w{secrets.token_hex(6)}", host(), empty_cgroups()
     process, rows = scored(tmp_path, home, word, sandbox.name)
-    after, left = host(), empty_cgroups() - cgroups
+    after, left = host(), empty_cgroups() - empty
 
     assert {name: rows[name]["outcome"] for name in (*HONEST, "daemon")} == dict.fromkeys(
         (*HONEST, "daemon"), "resolved"
