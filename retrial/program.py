@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 
 from retrial import runlog
@@ -44,11 +45,12 @@ def goes_on() -> str:
 def run(name: str, module: str) -> int:
     """The exit code of that module's `main`; never a traceback for bad input or broken machinery."""
     try:
+        sys.unraisablehook = partial(_unraisable, name)
         for each in signals():
             signal.signal(each, _interrupted)
         return _run(name, module)
     except KeyboardInterrupt:
-        print(f"\n{name}: interrupted. {goes_on()}", file=sys.stderr)
+        _tell_interrupted(name)
         return INTERRUPTED
     finally:
         _end_by_signal()
@@ -58,6 +60,19 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     """Once, what is under way is left and that is said; twice, now."""
     _end_by_signal()
     raise KeyboardInterrupt
+
+
+def _tell_interrupted(name: str) -> None:
+    print(f"\n{name}: interrupted. {goes_on()}", file=sys.stderr)
+
+
+def _unraisable(name: str, ignored: sys.UnraisableHookArgs) -> None:
+    """An interrupt in a finalizer cannot be raised, and Python would go on with a traceback: end as if sent twice."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        _tell_interrupted(name)
+        signal.raise_signal(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _end_by_signal() -> None:
@@ -85,8 +100,7 @@ def _run(name: str, module: str) -> int:
     _keep_secrets()
     runlog.begin()
     try:
-        main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
-        return main(sys.argv[1:])
+        return _main(module)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return BAD_USAGE
@@ -99,3 +113,19 @@ def _run(name: str, module: str) -> int:
     except OSError as error:
         print(f"{name}: a file cannot be read or written: {error}. {goes_on()}", file=sys.stderr)
         return BAD_USAGE if isinstance(error, NotADirectoryError | FileExistsError | PermissionError) else NOT_MEASURED
+
+
+def _main(module: str) -> int:
+    """Raises: KeyboardInterrupt also where the interrupted code made another error of it."""
+    try:
+        main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
+        return main(sys.argv[1:])
+    finally:
+        if _is_interrupt(sys.exception()):
+            raise KeyboardInterrupt
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
