@@ -7,7 +7,7 @@ works here; from then on every attempt counts, so no program can leave the denom
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from retrial import past
@@ -16,8 +16,20 @@ from retrial.past import Brief
 from retrial.store import Run
 from retrial.words import counted, one_line
 
-REASON = "every attempt of this run ended with an error and an empty patch: the agent did not work"
+REASON = "the agent never worked: every attempt of this run ended with an error and an empty patch"
 """Why its tasks are not measured."""
+
+
+def is_repeated(run: Run, done: Mapping[str, Brief], open_tasks: Collection[str]) -> bool:
+    """Return whether all tasks of a finished run are to be done again because its agent never worked.
+
+    Until the run is finished its attempts stay: an agent that fails the first tasks may work on the next.
+    `done` and `open_tasks` are the tasks that are selected now, with a prediction and without.
+    """
+    if open_tasks or not of_run(run, done):
+        return False
+    stored = run.config()
+    return not set(stored["selected"]) - set(stored["skipped"]) - set(_predictions(run))
 
 
 def of_run(run: Run, done: Mapping[str, Brief]) -> str:
@@ -43,10 +55,10 @@ def sentence(records: Iterable[Brief]) -> str:
     if not attempts or not all(map(_failed, attempts)):
         return ""
     error, times = Counter(str(attempt["agent_error"]) for attempt in attempts).most_common(1)[0]
-    every = "The only attempt" if len(attempts) == 1 else f"All {counted(len(attempts), 'attempt')}"
+    every = "its only attempt" if len(attempts) == 1 else f"all {counted(len(attempts), 'attempt')}"
     often = f" ({times} times)" if 1 < times < len(attempts) else ""
     return one_line(
-        f"The agent did not work. {every} ended with an error and an empty patch, so there is no rate: {error}{often}"
+        f"The agent never worked: {every} failed with an empty patch, so no rate is reported. Error: {error}{often}"
     )
 
 

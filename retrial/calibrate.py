@@ -14,6 +14,7 @@ from retrial.calibration import Calibration, Worth
 from retrial.checks import select
 from retrial.claims import SCORING, claimed
 from retrial.config import ReportOptions
+from retrial.errors import Overloaded
 from retrial.patches import Selection
 from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Site
@@ -58,6 +59,8 @@ class Calibrator:
     def calibrate(self, task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
         """All of it anew, kept at once; with the verdicts as they were: of the reference, then of the untouched tree.
 
+        A time-out that may be due to load says nothing of the task.
+
         Raises: NotMeasured.
         """
         answer, sandbox, verdicts = self.answer(task), self.scorer.sandbox, self.scorer.verdicts
@@ -65,6 +68,8 @@ class Calibrator:
         known = None if answer.check.required else reference(task, answer, sandbox, verdicts, fresh=True)
         gold = self._gold(task, answer, known)
         stub = self._stub(task, answer, known)
+        if any(verdict.busy for verdict in (*gold, stub)):
+            raise Overloaded(f"{task.instance_id}: tests timed out while the machine was busy.")
         found = Calibration(
             at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             gold=tuple(map(calibration.brief, gold)),

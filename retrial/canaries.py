@@ -19,6 +19,8 @@ LENGTH = (2, 5)
 PATIENCE = 100
 TRIFLE = 0.2
 """Of the time limit."""
+COMPUTING = 0.5
+"""Of a core: a job that waits for something that does not come uses less."""
 LINE = 2000
 """Characters of a line that are looked at."""
 DRAWN = 3
@@ -55,14 +57,18 @@ def plant(check: Check, chosen: Iterable[Canary]) -> Check:
 
 
 def disturbed(check: Check, execution: Execution) -> bool:
-    """Whether the run timed out though its task's own tests might have ended in time without canaries.
+    """Return whether the run timed out though its task's own tests might have ended in time without canaries.
 
     Only where the output says that a canary came to its end, so that it is not the first test that hangs; and where
-    something was printed late enough for canaries to have taken more than a trifle of the time.
+    something was printed late enough for canaries to have taken more than a trifle of the time. Where the runner
+    reports at the end, nothing is known but whether the job was computing.
     """
-    if not execution.timed_out or check.own_ended or execution.heard < TRIFLE * check.seconds:
+    if not execution.timed_out or check.own_ended or not check.planted:
         return False
-    return any(name in line for line in _failures(execution) for name in check.planted)
+    if check.reports_at_end:
+        return execution.cpu_seconds is None or execution.cpu_seconds >= COMPUTING * execution.seconds
+    late = execution.heard >= TRIFLE * check.seconds
+    return late and any(name in line for line in _failures(execution) for name in check.planted)
 
 
 def _failures(execution: Execution) -> list[str]:

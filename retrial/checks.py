@@ -16,7 +16,7 @@ from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
 
 LINT_REPORT = "lint.txt"
 LINT_LINES = 50
-BUSY = "the machine was busy, which may be why, so this is not cached: run it again"
+BUSY = "possibly because the machine was busy, so this is not cached: run the same command again"
 
 
 def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -250,11 +251,20 @@ def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
     parser.add_argument(*flags, action=action, metavar=metavar, help=text.replace("%", "%%"))
 
 
+def _content(path: Path) -> bytes:
+    """Raises: OSError."""
+    if os.path.realpath(path.parent) != os.path.realpath("/dev/fd"):
+        return small_files.read(path, MOST)
+    # Process substitution, `-c <(...)`: a pipe that the shell has opened for us, so it has a writer.
+    with path.open("rb") as pipe:
+        return pipe.read(MOST)
+
+
 def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        value = yaml.safe_load(small_files.read(path, MOST).decode("utf-8"))
+        value = yaml.safe_load(_content(path).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"The configuration {path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

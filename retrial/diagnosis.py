@@ -181,4 +181,4 @@ def _cores() -> str:
     usable, there = usable_cores(), os.cpu_count() or 1
     if usable == there:
         return f"{there} cores"
-    return f"{usable:g} of {there} cores (the others are kept from this process by its CPU affinity or a cgroup)"
+    return f"{usable:g} of {there} cores (CPU affinity or a cgroup quota excludes the rest)"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from retrial import program
+from retrial import agent_failures, past, program
 from retrial.plan import Plan, options_of, price_of
 from retrial.prices import no_price
 from retrial.protocols import Sandbox
@@ -17,22 +17,37 @@ from retrial.words import counted
 
 def show(plan: Plan, sandbox: Sandbox) -> int:
     left_out = skipped(plan.tasks, sandbox)
-    left = [task for task in plan.tasks if task.instance_id not in left_out and not plan.is_done(task)]
+    left = waiting(plan, left_out)
     print(f"Run {plan.run.name} would do {counted(len(left), 'task')} of {plan.benchmark.name}{plan.without}:")
     for task in plan.tasks:
-        state = left_out.get(task.instance_id) or ("done before" if plan.is_done(task) else "")
+        state = left_out.get(task.instance_id) or ("" if task in left else "done before")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
     _print_environments(sandbox, {task.environment for task in left})
     costs = most_it_costs(plan, left)
     for name, cost in costs:
-        print(f"Model {name}: {at_most(cost, [name])}")
-    unpriced = [name for name, cost in costs if cost is None]
-    print(f"All together: {at_most(total(cost for _, cost in costs), unpriced)}. Nothing was asked.")
+        print(f"Model {name}: {at_most(cost, why_unknown(plan, [(name, cost)]))}")
+    whole = at_most(total(cost for _, cost in costs), why_unknown(plan, costs))
+    print(f"All together: {whole}. Nothing was asked.")
     return program.DONE
 
 
-def at_most(cost: float | None, unpriced: Iterable[str]) -> str:
-    return f"cost unknown ({no_price(unpriced)})" if cost is None else f"at most {money(cost)}"
+def waiting(plan: Plan, left_out: Collection[str]) -> list[Task]:
+    """Return the tasks that would be done."""
+    ids, done = plan.without_prediction(left_out), past.briefs(plan.run, plan.tasks)
+    if agent_failures.is_repeated(plan.run, done, ids):
+        ids = set(done)
+    return [task for task in plan.tasks if task.instance_id in ids]
+
+
+def at_most(cost: float | None, why: str) -> str:
+    return f"cost unknown ({why})" if cost is None else f"at most {money(cost)}"
+
+
+def why_unknown(plan: Plan, costs: Iterable[tuple[str, float | None]]) -> str:
+    """Why some of these costs are unknown, and what to do."""
+    if plan.spends:
+        return f"the agent '{plan.options.agent}' calls its model by itself"
+    return no_price(name for name, cost in costs if cost is None)
 
 
 def most_it_costs(plan: Plan, left: Sequence[Task]) -> list[tuple[str, float | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,13 @@ def _pair(before: Side, now: Side) -> Pair:
     """
     known = {before.run: before, now.run: now}
 
-    def find(name: str) -> Side:
+    def find(whose: str, name: str) -> Side:
         if name in known:
             return known[name]
-        selected.refuse_unknown(now.name, [Run(paths.home(), name)])
+        selected.refuse_unknown(whose, [Run(paths.home(), name)])
         return _baseline(name)[1]
 
-    return pair(*(selected.completed(side, find) for side in (before, now)))
+    return pair(*(selected.completed(side, partial(find, side.name)) for side in (before, now)))
 
 
 def _baseline(text: str) -> tuple[Path, Side]:
@@ -132,7 +133,7 @@ def _refuse_dependent(before: Side, run: Run) -> None:
     if now.contains(before) or before.contains(now):
         later, first = (now, before) if now.contains(before) else (before, now)
         raise UsageError(
-            f"Run '{later.name}' is made of '{first.name}', or ran only tasks that it had left (--prior): "
+            f"Run '{later.name}' is made of '{first.name}', or ran only the tasks that it left (--prior): "
             "neither can be the baseline of the other. Name another, or run all tasks without --prior."
         )
 

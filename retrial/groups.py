@@ -92,9 +92,7 @@ def _selection(runs: Sequence[Listed]) -> list[str]:
     members = [run for run in (Run(paths.home(), each["run"]) for each in runs) if run.exists()]
     prior = {run.name: run.config().get("prior", ()) for run in members}
     return [
-        f"{name} ran only {what_was_left(found)}: its rate is about these alone"
-        for name, found in prior.items()
-        if found
+        f"{name} ran only {what_was_left(found)}; its rate covers only those" for name, found in prior.items() if found
     ]
 
 

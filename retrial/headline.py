@@ -30,7 +30,7 @@ def _remarks(report: Report, content: Mapping[str, Any]) -> list[str]:
             f"of benchmark  {_percent(whole)} of all {whole['of']} tasks, the missing ones counted as unresolved"
         )
     if report.prior:
-        lines.append(f"selection     {what_was_left(report.prior)}: the rate is about these alone")
+        lines.append(f"selection     {what_was_left(report.prior)}; the rate covers only those")
     if report.official_differs:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
     if report.records:
@@ -134,9 +134,8 @@ def _statistics(found: Mapping[str, Any]) -> list[str]:
 def _cost(content: Mapping[str, Any], report: Report) -> list[str]:
     found = content["statistics"]
     if found["spent"] is None:
-        unpriced = [model for model, row in content["by_model"].items() if row["cost"] is None]
-        # With a price there is always a worst case.
-        why = no_price(unpriced) if report.unsettled is None else "a provider did not say what a reply took"
+        nobody = "neither the provider nor the agent reported it for every reply"
+        why = no_price(report.unpriced) if report.unpriced else nobody
         return [f"cost          unknown ({why})"]
     spent, each, expected = (money(found[name]) for name in ("spent", "cost_per_instance", "expected_cost"))
     more = f"{each} a task, expected for all {report.benchmark_size}: {expected}"

@@ -38,7 +38,7 @@ def read(path: Path) -> Any:
     if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) == int(seal[1], 16):
         return json.loads(content)["kept"]
     if seal or not _of_an_older_version(content):
-        say(f"{NOTE}the cache entry {path} is damaged; it is not used, and made again when it is needed")
+        say(f"{NOTE}the cache entry {path} is damaged; it is ignored and will be rebuilt")
     return None
 
 

@@ -166,6 +166,7 @@ def _config(run: Run, sources: Sequence[Source], together: Together | None, task
         "model_name_or_path": "+".join(_distinct(each.stored.get("model_name_or_path") for each in found)),
         "selected": sorted({*missing, *(key for each in found for key in each.selected)}),
         "prior": _prior(sources),
+        "unpriced": _distinct(name for each in sources for name in each.past.stored.get("unpriced", ())),
         # What one machine had to skip, another may have begun.
         "skipped": {key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
         "not_predicted": dict(sorted(reasons.items())),

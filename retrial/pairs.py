@@ -33,7 +33,7 @@ class Pair:
     adjusted: float = 1.0
     """The p for that; of one pair, its own."""
     untested: str = ""
-    """Why no test of chance applies, as a sentence; empty where one does."""
+    """Why no significance test applies, as a sentence; empty where one does."""
     failed_by: str = ""
     """Of the two the run that resolved no common task, but others: they may have been chosen for that."""
     differences: Differences = field(default_factory=Differences)
@@ -62,7 +62,7 @@ class Pair:
             return self.untested
         return (
             f"{self.failed_by} resolved none of the {counted(self.common, 'common task')}, but did resolve others: "
-            "these tasks look chosen for its failures, so no test of chance applies. Run both on the same tasks."
+            "these tasks look chosen for its failures, so no significance test applies. Run both on the same tasks."
         )
 
     @property
@@ -142,10 +142,10 @@ def _untested(a: Side, b: Side) -> str:
         return ""
     if whole.selection:
         return (
-            f"No test of chance applies: {whole.run} ran only tasks that {part.name} had left, so this is what it adds "
-            f"to {part.name}, and not how the two compare. To compare them, run {whole.run} without --prior."
+            f"No significance test applies: {whole.run} ran only the tasks that {part.name} left, so this is what it "
+            f"adds to {part.name}, and not how the two compare. To compare them, run {whole.run} without --prior."
         )
-    return f"No test of chance applies: the results of {part.name} are part of {whole.name}."
+    return f"No significance test applies: the results of {part.name} are part of {whole.name}."
 
 
 def _failed_all(side: Side, common: Sequence[str]) -> bool:

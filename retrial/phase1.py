@@ -103,7 +103,8 @@ def _room(plan: Plan) -> Room:
 
 def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
     options = plan.options
-    left_out, done = skipped(plan.tasks, sandbox), _done(plan)
+    left_out = skipped(plan.tasks, sandbox)
+    done = _done(plan, left_out)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and task.instance_id not in done]
     plan.run.set_aside_damaged(task.instance_id for task in todo)
     _announce(plan, todo, left_out)
@@ -127,11 +128,11 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     return _end(plan, came)
 
 
-def _done(plan: Plan) -> dict[str, Brief]:
-    """Predictions of earlier goes; none if the agent never worked in them."""
+def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, Brief]:
+    """Predictions of earlier goes; none if the run is finished and its agent never worked."""
     done = past.briefs(plan.run, plan.tasks)
-    if agent_failures.of_run(plan.run, done):
-        say(f"{NOTE}the agent did not work in any attempt of this run so far: all tasks are done again")
+    if agent_failures.is_repeated(plan.run, done, plan.without_prediction(skipped)):
+        say(f"{NOTE}no attempt of this run has worked so far; all tasks start again")
         agent_failures.discard(plan.run)
         return {}
     return done
@@ -185,7 +186,7 @@ def _run_all(
         used=executor.share(sandbox),
     )
     plausible = 0
-    unpriced = [rung.name for rung in ladder.rungs if rung.price is None]
+    unpriced = [rung.name for rung in ladder.rungs if rung.unpriced]
     with Progress("harness", len(todo)) as progress, Abreast() as keepers:
         for instance_id, result in executor.run(work, by_id):
             keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))

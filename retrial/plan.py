@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -103,6 +103,10 @@ class Plan:
 
     def is_done(self, task: Task) -> bool:
         return self.run.has_prediction(task.instance_id)
+
+    def without_prediction(self, skipped: Collection[str]) -> set[str]:
+        """Ids of the tasks that no earlier go has done."""
+        return {task.instance_id for task in self.tasks if not self.is_done(task)} - set(skipped)
 
     @property
     def model_name(self) -> str:

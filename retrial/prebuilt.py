@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import logging
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,15 @@ from retrial.types import Environment, Job, Prebuild, fingerprint
 
 FOLDER = ".retrial"
 """Where jobs find it, in the folder they start in. No patch can reach it: no solution lies in such a folder."""
+TOLD = 1000
+"""Characters."""
 
-_building = threading.Lock()
+_building: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 _made_here: set[Path] = set()
 """By this process: --fresh builds each object once per run."""
+_failed_here: set[Path] = set()
+"""It may have been the moment, so the next program tries again, but not this one."""
+_LOG = logging.getLogger(__name__)
 
 
 def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox) -> Mapping[str, bytes]:
@@ -29,7 +36,10 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
         return {}
     key = fingerprint(prebuild.digest, sandbox.name, sandbox.digest(environment))[:32]
     path = paths.cache() / "prebuilt" / f"{key}.json"
-    with _building:
+    # Jobs that need another one do not wait for it.
+    with _building[path]:
+        if path in _failed_here:
+            return {}
         found = None if prebuild.fresh and path not in _made_here else _read(path)
         if found is None:
             found = _build(prebuild, environment, sandbox, path)
@@ -44,12 +54,11 @@ def _read(path: Path) -> dict[str, bytes] | None:
 def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, path: Path) -> dict[str, bytes]:
     job = Job(environment=environment, script=prebuild.script, files=prebuild.files, limits=prebuild.limits)
     execution = sandbox.run(job)
-    if execution.exit_code is None or execution.timed_out or execution.oom or execution.truncated:
-        # A busy machine's doing, perhaps: tried again by the next.
+    if execution.exit_code != 0 or execution.timed_out or execution.oom or execution.truncated:
+        _LOG.warning("a build failed", extra={"exit_code": execution.exit_code, "stderr": execution.stderr[-TOLD:]})
+        _failed_here.add(path)
         return {}
-    # A build that failed by itself is remembered too: the check will say what is wrong.
-    reports = execution.reports if execution.exit_code == 0 else {}
-    made = {name.replace("/", "-"): content for name, content in sorted(reports.items())}
+    made = {name.replace("/", "-"): content for name, content in sorted(execution.reports.items())}
     kept.write(path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True)
     _made_here.add(path)
     return made

@@ -87,7 +87,7 @@ def _keep_secrets() -> None:
     KNOWN.learn_arguments(sys.argv[1:])
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None or stream.closed:
+        if stream is None or getattr(stream, "closed", False):
             # Its descriptor may be free: the next file that is opened must not take its place.
             stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
         setattr(sys, name, KNOWN.masking(stream))

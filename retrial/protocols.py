@@ -160,6 +160,8 @@ class Language:
     """(Pattern, what it is) of lines that honest solutions hardly have: a flag for people, never a verdict."""
     timeout: float = 60.0
     """Seconds for one test command, unless the user says otherwise."""
+    reports_at_end: bool = False
+    """Its runner prints nothing of a test before all of them have ended."""
     command_reader: str = "status"
     """For a task's own command: whether that leaves a report too."""
 

@@ -129,7 +129,7 @@ def needed(paths: Iterable[str], plan: Reinstall, environment: Environment, sand
         return False
     trial = read(prebuilt.files(plan.trial, environment, sandbox))
     if trial is None:
-        raise InstallDiffers("a trial install of the package without a network did not end: use --network")
+        raise InstallDiffers("the package could not be reinstalled offline as a trial (see run.log): use --network")
     if not (described or plan.always or trial.compiles):
         # Nothing is compiled in this package: such a file is only left lying about.
         return False

@@ -88,7 +88,7 @@ def network_needed(required: Required, verdict: Verdict, reference: Verdict) -> 
     want of a network too, in every required test that the patch fails.
     """
     words = _missed(reference)
-    if reference.resolved or not words:
+    if reference.resolved or not words or (reference.tests and not verdict.tests):
         return ""
     if set(not_passed(required, verdict.tests)) - set(not_passed(required, reference.tests)):
         return ""
@@ -170,7 +170,7 @@ def _finding(check: Check, required: Required, execution: Execution, seen: Seen)
         return Finding(Outcome.INSTALL_FAILED, transcript.broken)
     if _not_installed(transcript):
         # That the untouched one can be was tried before this run.
-        return Finding(Outcome.BUILD_FAILED, "the package can be installed without the patch only")
+        return Finding(Outcome.BUILD_FAILED, "the package installs without the patch, but not with it")
     if execution.timed_out:
         return overtime(check, execution)
     if execution.oom:
@@ -262,7 +262,7 @@ def _proof(shown: Verdict) -> str:
 
 
 def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
-    """For people alone; the verdict is the official one."""
+    """Return the required tests that did not pass, for people and for `network_needed`; no verdict depends on it."""
     allowed: dict[str, tuple[Status, ...]] = dict.fromkeys(required.pass_to_pass, (*PASSING, Status.SKIPPED))
     allowed |= dict.fromkeys(required.fail_to_pass, PASSING)
     if required.eval_type == "fail_only":

@@ -45,6 +45,7 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
             },
             "jobs": config.calls_at_once(options.jobs),
             "test_jobs": config.sandboxes_at_once(options.test_jobs),
+            "unpriced": sorted({*old.get("unpriced", ()), *(rung.name for rung in ladder.rungs if rung.unpriced)}),
             "max_cost": options.max_cost,
             "max_cost_per_task": options.max_cost_per_task,
             "served": old.get("served", {}),

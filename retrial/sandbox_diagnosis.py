@@ -62,7 +62,7 @@ def bubblewrap(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(about="bwrap", state=State.OK, found=found)
         return
     lacking = f"memory is {said['memory']}" if "memory" in said else UNCOUNTED
-    fix = f"{lacking}: delegate a cgroup, log in with systemd, or use Docker for code that you do not trust"
+    fix = f"{lacking}: delegate a cgroup, use a systemd user session, or run untrusted code in Docker"
     yield Diagnosis(about="bwrap", state=State.WARNING, found=found, fix=fix)
 
 

@@ -156,6 +156,7 @@ def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], w
         agent_isolated=stored.get("agent", {}).get("isolated"),
         shards=stored.get("shards", {}),
         prior=tuple(stored.get("prior", ())),
+        unpriced=tuple(stored.get("unpriced", ())),
         rungs=tuple(stored["identity"].get("models", ())),
         reasoning_effort=_reasoning_effort(stored["identity"]),
         provenance={

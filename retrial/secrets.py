@@ -191,7 +191,8 @@ class _MaskedText(io.TextIOBase, TextIO):
         return True
 
     def isatty(self) -> bool:
-        return self._stream.isatty()
+        # What stands for a stream need not have all of a stream's methods.
+        return bool(getattr(self._stream, "isatty", bool)())
 
     def write(self, text: str) -> int:
         self._stream.write(self._known.masked(text))

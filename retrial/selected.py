@@ -43,7 +43,7 @@ def completed(side: Side, find: Find, seen: Sequence[str] = ()) -> Side:
 
 def what_was_left(prior: Sequence[str]) -> str:
     """For people: the tasks of a run that was started with `--prior`."""
-    return f"tasks that {' and '.join(prior)} had left (--prior)"
+    return f"the tasks for which {' and '.join(prior)} found no plausible edit (--prior)"
 
 
 def refuse_unknown(name: str, prior: Iterable[Run]) -> None:

@@ -105,14 +105,14 @@ def _write_config(several: Several) -> None:
 
 def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
     costs: list[float | None] = []
-    unpriced: list[str] = []
+    every: list[tuple[str, float | None]] = []
     for plan in plans:
-        tasks = [task for task in plan.tasks if task.instance_id not in left_out and not plan.is_done(task)]
+        tasks = dry_run.waiting(plan, left_out)
         found = dry_run.most_it_costs(plan, tasks)
         costs.append(total(cost for _, cost in found))
-        own = [name for name, cost in found if cost is None]
-        unpriced += own
-        print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: {dry_run.at_most(costs[-1], own)}")
-    together = dry_run.at_most(total(costs), unpriced)
+        every += found
+        cost = dry_run.at_most(costs[-1], dry_run.why_unknown(plan, found))
+        print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: {cost}")
+    together = dry_run.at_most(total(costs), dry_run.why_unknown(plans[0], every))
     print(f"All {counted(len(plans), 'run')} together: {together}. Nothing was asked.")
     return program.DONE

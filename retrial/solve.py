@@ -49,6 +49,11 @@ class Rung:
     spends: bool = False
     """The agent asks on its own, and says afterwards what that cost."""
 
+    @property
+    def unpriced(self) -> bool:
+        """Whether what it costs is unknown for want of a price."""
+        return self.price is None and not self.spends
+
     def sampling(self, go: int, seconds: float) -> Sampling:
         """The same question with the same seed is the same reply: a model's later goes must differ."""
         options = self.options

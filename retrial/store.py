@@ -373,7 +373,7 @@ def _runs(home: Path) -> list[Run]:
 def _tell_of_keys(path: Path, patch: bytes) -> None:
     """A patch is never changed, and a key never published, without a word."""
     if KNOWN.masked_data(patch) != patch:
-        say(f"{NOTE}the patch in {path} contained a key; it is masked there, and the patch is scored as it is written")
+        say(f"{NOTE}the patch in {path} contained a key; the key was masked, and the masked patch is what is scored")
     elif KNOWN.masked_bytes(patch) != patch:
         held = "the value of an environment variable that is named like a key"
         say(f"{NOTE}the patch in {path} contains {held}; it is kept as it is: check it before you publish it")

@@ -52,6 +52,8 @@ class Report:
     shards: Mapping[str, Any] = field(default_factory=dict)
     """Of a run made of shards: which there are, and which are missing."""
     prior: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    """Models without a known price."""
     """Runs whose results selected its tasks."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)

@@ -280,6 +280,8 @@ class Check:
     network: bool = False
     failing: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
+    reports_at_end: bool = False
+    """The runner prints nothing of a test before all of them have ended."""
     canaries: tuple[Canary, ...] = ()
     """Proved by the reference; planted anew for every run, under other names in other places."""
     unsealed: frozenset[str] = frozenset()

@@ -56,7 +56,7 @@ def render(content: Mapping[str, Any]) -> str:
     """The runs, then every pair."""
     shown = aligned(HEADER, [_cells(each) for each in content["runs"]])
     after = [
-        f"{each['run']} ran only {what_was_left(each['prior'])}: its rate is about these alone."
+        f"{each['run']} ran only {what_was_left(each['prior'])}; its rate covers only those."
         for each in content["runs"]
         if each["prior"]
     ]

@@ -131,7 +131,12 @@ def baseline(task: Task, check: Check, sandbox: Sandbox, verdicts: cache.Verdict
     found = verdicts.get(name)
     if found is None:
         found = check_selection(task, Selection(patch="", dropped=()), untouched, sandbox, untouched=True)
-        # Tests that could not be run may have been a busy machine's doing; CPU time that was used up was not.
-        if found.resolved or (check.patience > 1 and found.outcome is Outcome.TIMED_OUT and found.cpu_seconds):
+        # Tests that could not be run, or waited, may have been a busy machine's doing.
+        if found.resolved or (found.outcome is Outcome.TIMED_OUT and _used_up(check, found)):
             verdicts.put(name, found)
     return found
+
+
+def _used_up(check: Check, verdict: Verdict) -> bool:
+    """Whether the limit is one of CPU time, and all of that was used: load does not change it."""
+    return check.patience > 1 and verdict.cpu_seconds is not None and verdict.cpu_seconds >= check.timeout

@@ -191,7 +191,7 @@ LONG = {
 
 def test_when_time_is_over_what_it_has_counts(tmp_path: Path) -> None:
     effort = after(Told(OPEN, timed_out=True), tmp_path)[1]()
-    assert (effort.edit_outcome, effort.notes, effort.spent.calls) == (True, ("the attempt's time was over",), 2)
+    assert (effort.edit_outcome, effort.notes, effort.spent.calls) == (True, ("the attempt timed out",), 2)
 
 
 def test_when_time_is_over_before_the_first_answer_the_provider_was_too_slow(tmp_path: Path) -> None:

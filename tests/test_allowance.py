@@ -70,6 +70,14 @@ def test_a_job_that_mostly_waits_is_not_starved() -> None:
     assert (now, allowance.starved) == (800, False)
 
 
-def test_where_cpu_time_cannot_be_measured_the_wall_time_is_the_limit() -> None:
+def test_where_cpu_time_cannot_be_measured_the_same_limit_counts_in_wall_time() -> None:
     now, allowance = ended(None)
-    assert (now, allowance.starved, allowance.cpu_seconds) == (800, False, None)
+    assert (now, allowance.starved, allowance.cpu_seconds) == (100, False, None)
+
+
+def test_a_meter_that_fails_to_answer_once_ends_nothing() -> None:
+    allowance = Allowance(LIMITS, 0.0)
+    assert allowance.extend(60.0, Reading(10.0))
+    assert allowance.extend(150.0, Reading(None, running=False))
+    assert allowance.cpu_seconds == 10.0
+    assert not allowance.extend(400.0, Reading(100.0))

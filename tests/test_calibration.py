@@ -11,13 +11,15 @@ from retrial import cache
 from retrial.benchmarks.exercism import Exercism
 from retrial.calibrate import Calibrator
 from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
+from retrial.errors import Overloaded
 from retrial.plain import to_json
 from retrial.protocols import Sandbox
 from retrial.score import Scorer
 from retrial.table import calibration
-from retrial.types import Outcome, Required, Status, Task, Verdict
+from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.rows import row
+from tests.test_hangs import Recording
 
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
 GOOD = Verdict(outcome=Outcome.RESOLVED, tests={"a": PASSED, "b": PASSED}, seconds=1.0, proof="canary")
@@ -143,6 +145,18 @@ def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path
     assert to_json(bench.known()) == to_json(found)
     bench.forge(b'"stub"', b'"null"')
     assert bench.known() is None, "what another version kept is as good as nothing"
+
+
+@pytest.mark.real
+def test_a_time_out_on_a_busy_machine_says_nothing_of_a_task(bwrap: Sandbox, tmp_path: Path) -> None:
+    def busily(job: Job, found: Execution) -> Execution:
+        late = replace(found, timed_out=True, exit_code=None, reports={}, seconds=job.limits.seconds)
+        return replace(late, cpu_seconds=1.0, idle_cores=0.0)
+
+    bench = Bench(tmp_path, Recording(bwrap, busily))
+    with pytest.raises(Overloaded, match="timed out while the machine was busy"):
+        bench.calibrator.calibrate(bench.task)
+    assert bench.known() is None
 
 
 @pytest.mark.real

@@ -81,14 +81,14 @@ def test_its_effort_is_what_was_seen_of_it(task: Task, workspace: Folder) -> Non
 @pytest.mark.real
 def test_one_that_fails_is_noted_and_its_edit_stays(task: Task, workspace: Folder) -> None:
     effort = solve(task, workspace, "echo half >sum_up.py; exit 3")
-    assert (effort.edit_outcome, effort.notes) == (False, ("the command ended with 3",))
+    assert (effort.edit_outcome, effort.notes) == (False, ("the command exited with status 3",))
     assert "+half" in workspace.diff()
 
 
 @pytest.mark.real
 def test_one_whose_time_is_over_is_noted_and_its_edit_stays(task: Task, workspace: Folder) -> None:
     effort = solve(task, workspace, "echo half >sum_up.py; $RETRIAL_TEST; sleep 1000", FAILED)
-    assert (effort.edit_outcome, effort.notes) == (False, ("the attempt's time was over",))
+    assert (effort.edit_outcome, effort.notes) == (False, ("the attempt timed out",))
     assert effort.tests_outcomes == (False,)
     assert "+half" in workspace.diff()
 
@@ -119,7 +119,7 @@ def test_whatever_else_a_command_begins_with_is_for_the_shell_to_say(text: str, 
 @pytest.mark.real
 @pytest.mark.parametrize("code", [126, 127, 137])
 def test_one_that_gives_up_is_measured_whatever_it_ends_with(code: int, task: Task, workspace: Folder) -> None:
-    assert solve(task, workspace, f"exit {code}").notes == (f"the command ended with {code}",)
+    assert solve(task, workspace, f"exit {code}").notes == (f"the command exited with status {code}",)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict
 from tests.exercises import STUB, write_exercise
 
 LIMIT = 3.0
+"""What a hang takes."""
+PLENTY = 60.0
+"""More than a test takes, however busy the machine."""
 HANG = "import time\n\n\ndef add(a, b):\n    time.sleep(1000)\n"
 OTHER = "def add(a, b):\n    return b + a\n"
 
@@ -39,14 +42,14 @@ class Recording:
         return self._seen(job, self._inner.run(job))
 
 
-def proved(root: Path, sandbox: Sandbox, **exercise: str) -> tuple[Task, Check]:
-    """A task, and its check as its reference has made it; with little time from here on."""
-    benchmark = Exercism(write_exercise(root / "bench", **exercise), "bench")  # type: ignore[arg-type]
+def proved(root: Path, sandbox: Sandbox, limit: float = LIMIT) -> tuple[Task, Check]:
+    """A task, and its check as its reference has made it; with this limit from here on."""
+    benchmark = Exercism(write_exercise(root / "bench"), "bench")
     (task,) = benchmark.tasks()
     answer = benchmark.answer(task.instance_id)
     check = reference(task, answer, sandbox, Verdicts(root)).strict(answer.check)
     assert len(check.canaries) >= 2
-    return task, replace(check, timeout=LIMIT)
+    return task, replace(check, timeout=limit)
 
 
 def checked(task: Task, content: str, check: Check, sandbox: Sandbox) -> Verdict:
@@ -81,20 +84,47 @@ def test_a_hanging_reference_costs_its_limit_twice_at_the_most(tmp_path: Path, h
 def test_canaries_get_time_of_their_own_once_the_tasks_own_tests_have_ended(
     tmp_path: Path, home: Path, bwrap: Sandbox
 ) -> None:
-    task, check = proved(tmp_path, bwrap)
+    task, check = proved(tmp_path, bwrap, PLENTY)
     own = check.files["sum_up_test.py"]
 
     def slowly(job: Job, found: Execution) -> Execution:
         """As if tests and canaries together took longer than the limit, each alone did not."""
-        if job.files["sum_up_test.py"] == own or job.limits.seconds > LIMIT:
+        if job.files["sum_up_test.py"] == own or job.limits.seconds > PLENTY:
             return found
-        return replace(found, timed_out=True, exit_code=None, reports={}, heard=LIMIT)
+        return replace(found, timed_out=True, exit_code=None, reports={}, heard=PLENTY)
 
     recording = Recording(bwrap, slowly)
-    check = replace(check, timeout=LIMIT)
     verdict = checked(task, OTHER, check, recording)
     assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary")
-    assert recording.limits == [LIMIT, LIMIT, 2 * LIMIT]
+    assert recording.limits == [PLENTY, PLENTY, 2 * PLENTY]
+
+
+@pytest.mark.real
+def test_where_results_come_at_the_end_a_slow_solution_does_not_pay_for_canaries_either(
+    tmp_path: Path, home: Path, bwrap: Sandbox
+) -> None:
+    task, check = proved(tmp_path, bwrap, PLENTY)
+    own = check.files["sum_up_test.py"]
+
+    def slowly(job: Job, found: Execution) -> Execution:
+        if job.files["sum_up_test.py"] == own or job.limits.seconds > PLENTY:
+            return found
+        return replace(found, timed_out=True, exit_code=None, stdout="", reports={}, seconds=PLENTY, cpu_seconds=PLENTY)
+
+    recording = Recording(bwrap, slowly)
+    verdict = checked(task, OTHER, replace(check, reports_at_end=True), recording)
+    assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary")
+    assert recording.limits == [PLENTY, PLENTY, 2 * PLENTY]
+
+
+@pytest.mark.parametrize(("cpu_seconds", "disturbed"), [(59.0, True), (None, True), (2.0, False)])
+def test_where_results_come_at_the_end_only_a_job_that_computed_may_have_been_slowed(
+    cpu_seconds: float | None, disturbed: bool
+) -> None:
+    check = Check(script="", files={}, reader="catch", reports_at_end=True, planted=("canary",))
+    execution = Execution(exit_code=None, stdout="", stderr="", seconds=60, timed_out=True, cpu_seconds=cpu_seconds)
+    assert canaries.disturbed(check, execution) is disturbed
+    assert not canaries.disturbed(replace(check, planted=()), execution)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +14,14 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.checks import run_check
 from retrial.protocols import Sandbox
 from retrial.secrets import KNOWN
-from retrial.types import Check, Execution, Job, Outcome, Prebuild
+from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
 from tests.exercises import write_exercise
 from tests.parts import PYTHON
 
 # Of two builds no two results are the same.
 MADE = Prebuild(script='cat seed /proc/sys/kernel/random/uuid >"$RETRIAL_REPORTS/made"', files={"seed": b"seed "})
 BROKEN = Prebuild(script='echo half >"$RETRIAL_REPORTS/made"; exit 1', files={})
+ENDLESS = Prebuild(script="sleep 1000", files={}, limits=Limits(seconds=1))
 
 
 class Counting:
@@ -64,9 +67,29 @@ def test_another_script_or_another_file_is_another_one(counting: Counting) -> No
 
 
 @pytest.mark.real
-def test_one_that_fails_leaves_nothing_and_is_not_tried_again(counting: Counting) -> None:
-    assert files(BROKEN, counting) == files(BROKEN, counting) == {}
+@pytest.mark.parametrize("failing", [BROKEN, ENDLESS], ids=["broken", "endless"])
+def test_one_that_fails_leaves_nothing_and_is_tried_again_by_the_next_program(
+    counting: Counting, failing: Prebuild
+) -> None:
+    assert files(failing, counting) == files(failing, counting) == {}
     assert counting.jobs == 1
+    prebuilt._failed_here.clear()
+    assert files(failing, counting) == {}
+    assert counting.jobs == 2
+
+
+@pytest.mark.real
+def test_different_ones_are_made_side_by_side(home: Path, bwrap: Sandbox) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    class Meeting(Counting):
+        def run(self, job: Job) -> Execution:
+            both.wait()
+            return super().run(job)
+
+    meeting, other = Meeting(bwrap), replace(MADE, files={"seed": b"beside "})
+    with ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(lambda made: files(made, meeting), (MADE, other)))
 
 
 @pytest.mark.real

@@ -8,7 +8,7 @@ import pytest
 
 from retrial import image_trees, official
 from retrial.judging import judge
-from retrial.required_tests import disputed, settle
+from retrial.required_tests import disputed, network_needed, settle
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 
 REQUIRED = Required(
@@ -30,14 +30,14 @@ def ran(*lines: str, exit_code: int | None = 0, applied: str = "git apply") -> E
         (900, 301, False, Outcome.TIMED_OUT, "the tests did not end within 300 s of CPU time"),
         (310, 2, False, Outcome.TIMED_OUT, "the tests hung: they waited for 300 s and used almost no CPU time"),
         (6000, 299, False, Outcome.TIMED_OUT, "the tests did not end within 6000 s"),
-        (6000, None, False, Outcome.TIMED_OUT, "the tests did not end within 6000 s"),
+        (300, None, False, Outcome.TIMED_OUT, "the tests did not end within 300 s"),
         (
             6000,
             120.04,
             True,
             Outcome.NOT_MEASURED,
-            "the machine is too busy: in 6000 s the tests got 120.0 s of CPU time, of 300 s; "
-            "repeat the command when there is less load",
+            "the machine is overloaded: in 6000 s the tests got 120.0 s of their 300 s of CPU time; "
+            "run the same command again when the load is lower",
         ),
     ],
 )
@@ -271,3 +271,13 @@ def test_what_stands_behind_a_forged_end_is_not_forgotten() -> None:
 def test_in_phase_1_a_skipped_test_is_no_veto() -> None:
     verdict = judge(replace(CHECK, optional=True), ran(PASSED[0], "SKIPPED t.py::old", *PASSED[2:]))
     assert verdict.outcome is Outcome.RESOLVED
+
+
+def test_a_patch_that_breaks_all_tests_does_not_need_a_network() -> None:
+    required = replace(REQUIRED, eval_type="fail_only")
+    check = replace(CHECK, required=required)
+    missing = "requests.exceptions.ConnectionError: Temporary failure in name resolution"
+    reference = judge(check, ran(missing, "FAILED t.py::new - ConnectionError", "PASSED t.py::old", exit_code=1))
+    assert network_needed(required, reference, reference)
+    broken = judge(check, ran(missing, "SyntaxError: invalid syntax", exit_code=2))
+    assert (broken.tests, network_needed(required, broken, reference)) == ({}, "")

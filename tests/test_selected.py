@@ -38,7 +38,7 @@ def test_a_run_is_compared_together_with_the_one_that_selected_its_tasks() -> No
     assert (found["p"], found["p_adjusted"], found["more_than_chance"]) == (None, None, False)
     assert found["sentence"].startswith(
         "cheap+dear solves 60.0 points more than cheap on the 10 tasks that both measured. "
-        "No test of chance applies: dear ran only tasks that cheap had left"
+        "No significance test applies: dear ran only the tasks that cheap left"
     )
 
 
@@ -102,17 +102,18 @@ def test_a_run_that_failed_everything_is_tested_as_ever() -> None:
 
 def test_the_table_and_the_page_say_what_selected_the_tasks(home: Path) -> None:
     content = compare.compared("it", (side("cheap", CHEAP), side("dear", LEFT, after("cheap"))))
-    assert "dear ran only tasks that cheap had left (--prior): its rate is about these alone." in render(content)
+    told = "dear ran only the tasks for which cheap found no plausible edit (--prior); its rate covers only those."
+    assert told in render(content)
     page.write_comparison(Run(home, "it"), content)
     text = Run(home, "it").beside("compare.html")
-    assert "No test of chance applies" in text
+    assert "No significance test applies" in text
     assert "McNemar" not in text
 
 
 def test_a_prior_run_that_is_missing_is_refused(home: Path) -> None:
     write(home, "dear", LEFT, after("cheap"))
     write(home, "other", "+" * 10)
-    with pytest.raises(UsageError, match=r"'dear' ran only tasks that cheap had left .* there is no run 'cheap' here"):
+    with pytest.raises(UsageError, match=r"'dear' ran only the tasks for which cheap .* there is no run 'cheap' here"):
         compare.run(ReportOptions(), ["dear", "other"])
 
 
@@ -125,7 +126,7 @@ def test_neither_can_be_the_others_baseline(
     with pytest.raises(UsageError, match="neither can be the baseline of the other"):
         gate.refuse(options, [scored])
     assert gate.judge(options, found[scored]) == program.MISSED
-    assert "No test of chance applies" in capsys.readouterr().out
+    assert "No significance test applies" in capsys.readouterr().out
 
 
 def test_against_another_baseline_a_run_is_judged_with_what_selected_its_tasks(
@@ -136,6 +137,15 @@ def test_against_another_baseline_a_run_is_judged_with_what_selected_its_tasks(
     found = write(home, "dear", LEFT, after("cheap"))
     assert gate.judge(replace(ReportOptions(), baseline="before"), found) == program.DONE
     assert "cheap+dear and before solve the same on the 10 tasks" in capsys.readouterr().out
+
+
+def test_of_two_runs_the_one_whose_prior_run_is_missing_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(home, "older", LEFT, after("gone"))
+    found = write(home, "mine", "+" * 10)
+    assert gate.judge(replace(ReportOptions(), baseline="older"), found) == program.MISSED
+    assert "Run 'older' ran only the tasks for which gone" in capsys.readouterr().out
 
 
 def test_a_baseline_that_looks_selected_is_missed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -292,6 +292,16 @@ def test_a_configuration_that_is_a_fifo_does_not_block(tmp_path: Path) -> None:
         parse(HarnessOptions, ["-c", str(tmp_path / "config.yaml")], "")
 
 
+def test_a_configuration_may_come_from_the_shell_through_a_pipe() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"tries: 7\n")
+    os.close(writing)
+    try:
+        assert parse(HarnessOptions, ["-c", f"/dev/fd/{reading}"], "")[0].tries == 7
+    finally:
+        os.close(reading)
+
+
 @pytest.mark.parametrize("kind", [fifo, listened])
 def test_only_regular_files_are_read(tmp_path: Path, secret: Path, kind: Kind) -> None:
     what = kind(tmp_path / "file", secret)

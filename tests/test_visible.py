@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from retrial import cache
+from retrial import cache, image_trees
 from retrial.benchmarks.swebench import SweBench
 from retrial.benchmarks.swebench import make as make_benchmark
 from retrial.config import HarnessOptions
 from retrial.errors import Overloaded
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
-from retrial.visible import VisibleCheck
+from retrial.visible import VisibleCheck, baseline
 from tests import image_task
 from tests.image_task import CORE, GOLD, INSTANCE, changed
 from tests.parts import ready_with_repository
@@ -112,8 +112,22 @@ def test_tests_that_got_too_little_cpu_time_are_not_measured(
     benchmark: SweBench, engine: Sandbox, tmp_path: Path
 ) -> None:
     check = a_check(benchmark, engine, tmp_path, timeout=SHORT, patience=1.2, cpus=0.05)
-    with pytest.raises(Overloaded, match=r"the machine is too busy: in 1\.8 s the tests got 0\.\d s of CPU time"):
+    with pytest.raises(Overloaded, match=r"the machine is overloaded: in 1\.8 s the tests got 0\.\d s of their"):
         check(GOLD)
+
+
+def test_tests_that_only_waited_are_asked_again_the_next_time(
+    benchmark: SweBench, engine: Sandbox, tmp_path: Path
+) -> None:
+    visible = benchmark.visible(INSTANCE, ["calc/core.py"], None)
+    assert isinstance(visible, Check)
+    verdicts, task = cache.Verdicts(tmp_path), benchmark.tasks()[0]
+    for wait, kept in (("sleep 60", False), ("while :; do :; done", True)):
+        files = {**visible.files, image_trees.SCRIPT: wait.encode(), image_trees.LEAN: wait.encode()}
+        check = replace(visible, files=files, timeout=SHORT)
+        assert baseline(task, check, engine, verdicts).outcome is Outcome.TIMED_OUT
+        known = verdicts.get(cache.key(task, "", replace(check, lint=False), engine))
+        assert (known is not None) is kept, wait
 
 
 def test_the_untouched_tree_is_asked_once(benchmark: SweBench, engine: Sandbox, tmp_path: Path) -> None:

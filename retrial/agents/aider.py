@@ -129,7 +129,7 @@ class AiderAgent:
 def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran) -> Effort:
     lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
     errors = {
-        "the attempt's time was over": ran.timed_out,
+        "the attempt timed out": ran.timed_out,
         f"aider broke down: {_last_line(ran)}": not _ended(report, ran) and report.failure is None,
     }
     error = ", ".join(text for text, applies in errors.items() if applies)
@@ -164,7 +164,7 @@ def _ended(report: Report, ran: Ran) -> bool:
 
 def _last_line(ran: Ran) -> str:
     if ran.timed_out:
-        return "the attempt's time was over"
+        return "the attempt timed out"
     lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
     return lines[-1][:300] if lines else f"it ended with {ran.exit_code} and said nothing"
 

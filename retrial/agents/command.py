@@ -110,5 +110,5 @@ def _error(ran: Ran) -> str:
 
 def _ending(ran: Ran) -> str:
     if ran.timed_out:
-        return "the attempt's time was over"
-    return "" if ran.exit_code == 0 else f"the command ended with {ran.exit_code}"
+        return "the attempt timed out"
+    return "" if ran.exit_code == 0 else f"the command exited with status {ran.exit_code}"

@@ -229,5 +229,6 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
         optional=not hidden,
         telling=language.telling,
         failing=language.failing,
+        reports_at_end=language.reports_at_end,
         prebuild=language.prebuild(tests),
     )

@@ -57,7 +57,10 @@ def _facts(content: Mapping[str, Any]) -> Iterator[str]:
     if whole["of"] != rate["of"]:
         yield f"Of the whole benchmark, what is missing counted as unresolved: {_percent(whole)}."
     if content.get("prior"):
-        yield f"Only tasks that {_names(content['prior'])} had left were run (--prior): the rate is about these alone."
+        yield (
+            f"Only the tasks for which {_names(content['prior'])} found no plausible edit were run (--prior); "
+            "the rate covers only those."
+        )
     if content["void"]:
         yield f"Without tasks that are void here: {_percent(clean)}."
     if rate["attempts"] != "1":

@@ -110,6 +110,7 @@ def make() -> Language:
         tests=("*_test.cpp", "test/*"),
         reserved=("catch*.hpp", "tests-main.cpp"),
         reader="catch",
+        reports_at_end=True,
         tools=TOOLS,
         optional=OPTIONAL,
         toolchain=toolchain,

@@ -78,6 +78,7 @@ def make() -> Language:
         reserved=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
         build_folders=("build", "target", "bin", ".gradle"),
         reader="surefire",
+        reports_at_end=True,
         tools={
             "javac": "javac -version",
             "mvn": "mvn -B -version",

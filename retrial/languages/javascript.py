@@ -84,6 +84,7 @@ def make() -> Language:
         reserved=RESERVED,
         build_folders=("node_modules",),
         reader="jest",
+        reports_at_end=True,
         tools={
             "node": "node --version",
             "npm": '"$RETRIAL_STORE/javascript/bin/npm" --version',

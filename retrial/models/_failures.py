@@ -55,7 +55,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "empty": Rule(
         retry=True,
-        happened="sent a response without a whole reply",
+        happened="returned an incomplete reply",
         todo="try again later",
         billed=True,
         load=Load.STRAIN,
@@ -68,7 +68,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "redirect": Rule(
         retry=False,
-        happened="redirects to an address that is not followed",
+        happened="redirects to another host, which is not followed",
         todo="give the address of the API itself with --api-base",
     ),
     "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),

@@ -34,7 +34,7 @@ class Allowance:
 
     def __init__(self, limits: Limits, started: float) -> None:
         self._limits = limits
-        self._end = started + limits.seconds
+        self._started, self._end = started, started + limits.seconds
         self._window = (started, 0.0)
         """When the last look for an idle job was, and what the job had used by then."""
         self.deadline = self._end if limits.cpu_seconds is None else self._next(started, limits.cpu_seconds, 0.0)
@@ -45,16 +45,23 @@ class Allowance:
 
     def extend(self, now: float, meter: Meter) -> bool:
         """Set the next deadline; False when the job's time is over."""
-        used, most = meter.cpu_seconds(), self._limits.cpu_seconds
-        self.cpu_seconds = used
-        if most is None or (used is not None and used >= most):
+        measured, most = meter.cpu_seconds(), self._limits.cpu_seconds
+        # An engine may fail to answer once.
+        used = self.cpu_seconds = self.cpu_seconds if measured is None else measured
+        if most is None:
+            return False
+        if used is None:
+            # Wall time is all there is to go by.
+            self.deadline = min(self._end, self._started + most)
+            return now < self.deadline
+        if used >= most:
             return False
         if now >= self._end:
-            self.starved = used is not None and meter.wants_cpu()
+            self.starved = meter.wants_cpu()
             return False
-        if used is not None and self._idle(now, most, used) and not meter.wants_cpu():
+        if measured is not None and self._idle(now, most, used) and not meter.wants_cpu():
             return False
-        self.deadline = self._end if used is None else self._next(now, most, used)
+        self.deadline = self._next(now, most, used)
         return True
 
     def _next(self, now: float, most: float, used: float) -> float:

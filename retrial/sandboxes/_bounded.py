@@ -142,10 +142,10 @@ class Bounded:
                 turn = self._next_try(first, error, others_ran=self._ran > ran)
                 self._lost += 1
                 execution = self._run(job)
-            if self._in_vain < HOPELESS and machine.may_be_load(job.limits, execution):
+            if turn is not None and self._in_vain < HOPELESS and machine.may_be_load(job.limits, execution):
                 _LOG.warning("a job ran out of time on a busy machine, and is run once more, alone")
                 waiting, turn = turn, None
-                turn = self._turns.alone(waiting or first)
+                turn = self._turns.alone(waiting)
                 execution = self._run(job)
                 self._in_vain = self._in_vain + 1 if machine.may_be_load(job.limits, execution) else 0
             well, self._lost = True, 0

@@ -294,11 +294,16 @@ class _Plain:
 
 
 def _runnable(process: int) -> bool:
-    for stat in Path(f"/proc/{process}/task").glob("*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            # The name before it is in brackets, and may hold some itself.
-            if stat.read_text(errors="replace").rpartition(") ")[2].startswith("R"):
-                return True
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return any(_runs(process, int(thread)) for thread in os.listdir(f"/proc/{process}/task"))
+    return False
+
+
+def _runs(process: int, thread: int) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        stat = Path(f"/proc/{process}/task/{thread}/stat").read_text(errors="replace")
+        # The name before it is in brackets, and may hold some itself.
+        return stat.rpartition(") ")[2].startswith("R")
     return False
 
 

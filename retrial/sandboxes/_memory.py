@@ -107,13 +107,18 @@ class Supervisor:
                 bubble.kill(process)
 
     def _look(self, bubble: _usage.Bubble) -> float:
-        """Kill a process if the job uses too much; return the seconds until the next look."""
+        """Kill a process if the job uses too much, or hides how much; return the seconds until the next look."""
         processes = bubble.processes()
         if processes:
             self._cpu_seconds = bubble.cpu_seconds(processes)
-        used = bubble.at_most(processes)
-        if used > self._limit:
-            used = bubble.exactly(processes)
+        try:
+            used = bubble.at_most(processes)
+            if used > self._limit:
+                used = bubble.exactly(processes)
+        except _usage.Hidden as hidden:
+            # As if it had used too much: a job must not choose what is measured.
+            self._kill_one(bubble, hidden.process)
+            return PAUSES[0]
         if used > self._limit and processes:
             self._kill_one(bubble, max(processes, key=lambda process: process.badness))
         return min(max((self._limit - used) / FILL_RATE, PAUSES[0]), PAUSES[1])

@@ -45,6 +45,14 @@ class Process:
     """The larger, the sooner the kernel would kill it."""
 
 
+class Hidden(Exception):
+    """A process keeps its memory from being counted: it is not dumpable, so its files and mappings cannot be read."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.pid)
+        self.process = process
+
+
 class Bubble:
     def __init__(self, first: int) -> None:
         """`first`: the pid outside of its first process."""
@@ -106,11 +114,11 @@ class Bubble:
         return any(stat.rpartition(b") ")[2].startswith(b"R") for stat in stats)
 
     def at_most(self, processes: list[Process]) -> int:
-        """Return an upper bound, quickly."""
+        """Return an upper bound, quickly. Raises: Hidden."""
         return sum(process.anonymous + process.tables for process in processes) + self._others(processes)
 
     def exactly(self, processes: list[Process]) -> int:
-        """Count every private page once: for this the kernel walks all page tables."""
+        """Count every private page once: for this the kernel walks all page tables. Raises: Hidden."""
         separate = [process for process in processes if not self._borrows(process, processes)]
         return sum(_proportional(process) + process.tables for process in separate) + self._others(processes)
 
@@ -167,7 +175,7 @@ def _shared(processes: list[Process]) -> int:
     for process in processes:
         for inode, end in _mappings(process.folder):
             mapped[inode] = max(end, mapped.get(inode, 0))
-        opened |= _open_files(process.folder)
+        opened |= _open_files(process)
     return sum({**mapped, **opened}.values())
 
 
@@ -182,12 +190,22 @@ def _mappings(folder: str) -> Iterator[tuple[int, int]]:
             yield int(inode), int(offset, 16) + end - start
 
 
-def _open_files(folder: str) -> dict[int, int]:
-    """Inode → bytes of shared memory that is open as a file."""
+def _open_files(process: Process) -> dict[int, int]:
+    """Inode → bytes of shared memory that is open as a file. Raises: Hidden."""
     found = {}
-    for descriptor in _listed(f"{folder}/fd"):
+    folder = f"{process.folder}/fd"
+    try:
+        descriptors = os.listdir(folder)
+    except PermissionError:
+        # The bubble's first process is bwrap's own.
+        if process.pid != 1:
+            raise Hidden(process) from None
+        descriptors = []
+    except UNSEEN:
+        descriptors = []
+    for descriptor in descriptors:
         with suppress(OSError):
-            seen = os.stat(f"{folder}/fd/{descriptor}")
+            seen = os.stat(f"{folder}/{descriptor}")
             if seen.st_dev == _device():
                 found[seen.st_ino] = seen.st_blocks * BLOCK
     return found

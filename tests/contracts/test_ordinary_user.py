@@ -65,6 +65,13 @@ def hold():
 threading.Thread(target=hold).start()
 ctypes.CDLL(None).pthread_exit(None)
 """,
+    "a file in memory that the supervisor may not look at": """
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+held = os.memfd_create("held")
+for _ in range(300):
+    os.write(held, b"x" * (1 << 20))
+time.sleep(60)
+""",
     "files and pages together": """
 for folder in ("/tmp", "/dev/shm"):
     with open(f"{folder}/held", "wb") as file:

@@ -298,8 +298,8 @@ def test_an_agent_that_never_worked_has_no_rate(run: Run, home: Path, tmp_path: 
     done = command(run, benchmark, f"{interpreter()} {solver}", "--tries", 2)
     assert done.returncode == 1, done.stderr
     sentence = done.stdout.splitlines()[0]
-    assert "All 4 attempts ended with an error and an empty patch" in sentence
-    assert "the command ended with 2" in sentence
+    assert "The agent never worked: all 4 attempts failed with an empty patch" in sentence
+    assert "the command exited with status 2" in sentence
     assert f"can't open file '{solver}'" in sentence
     exports = {name: tmp_path / f"it.{name}" for name in ("markdown", "junit", "csv")}
     scored = run(
@@ -318,10 +318,10 @@ def test_an_agent_that_never_worked_has_no_rate(run: Run, home: Path, tmp_path: 
         assert (results[name]["percent"], results[name]["of"]) == (None, 0)
     assert len(results["not_measured"]) == 2
     page = (home / "predictions" / "it" / "report.html").read_text()
-    assert "The agent did not work." in page
+    assert "The agent never worked" in page
     assert "0.0 %" not in page
     assert 'name="percent' not in exports["junit"].read_text()
-    assert "The agent did not work." in exports["markdown"].read_text()
+    assert "The agent never worked" in exports["markdown"].read_text()
 
 
 def test_a_run_whose_agent_never_worked_is_done_again_from_the_start(run: Run, home: Path, tmp_path: Path) -> None:
@@ -330,11 +330,34 @@ def test_a_run_whose_agent_never_worked_is_done_again_from_the_start(run: Run, h
     assert command(run, benchmark, text).returncode == 1
     done = command(run, benchmark, text, "--agent-path", solver.parent)
     assert done.returncode == 0, done.stderr
-    assert "all tasks are done again" in done.stderr
+    assert "all tasks start again" in done.stderr
     assert record(home)["plausible"] is True
-    assert "the agent did not work" in transcript(home)
+    assert "the agent never worked" in transcript(home)
     assert run("report.py", "it", "--sandbox", "bwrap").returncode == 0
     assert stored(home, "results.json")["rate"]["of"] == 2
+
+
+def test_what_failed_first_stays_while_other_tasks_are_left(run: Run, home: Path, tmp_path: Path) -> None:
+    benchmark, _ = failing(tmp_path)
+    text = "[ -e sum_up.py ] && exit 1; echo x >new.txt"
+    assert command(run, benchmark, text, "-t", "sum-up").returncode == 1
+    first = (home / "predictions" / "it" / "aider_python_sum_up.json").read_bytes()
+    planned = command(run, benchmark, text, "--dry-run")
+    assert "would do 1 task " in planned.stdout
+    assert "cost unknown (the agent 'command' calls its model by itself)" in planned.stdout
+    done = command(run, benchmark, text)
+    assert done.returncode == 0, done.stderr
+    assert "start again" not in done.stderr
+    assert (home / "predictions" / "it" / "aider_python_sum_up.json").read_bytes() == first
+    assert "cost unknown (no price" not in done.stderr
+    scored = run("report.py", "it", "--sandbox", "bwrap")
+    assert "cost          unknown (neither the provider nor the agent reported it" in scored.stdout
+
+
+def test_a_dry_run_counts_what_would_be_done_again(run: Run, home: Path, tmp_path: Path) -> None:
+    benchmark, _ = failing(tmp_path)
+    assert command(run, benchmark, "exit 1").returncode == 1
+    assert "would do 2 tasks " in command(run, benchmark, "exit 1", "--dry-run").stdout
 
 
 @pytest.mark.parametrize(
@@ -349,7 +372,7 @@ def test_a_run_whose_agent_never_worked_is_done_again_from_the_start(run: Run, h
 def test_one_attempt_that_worked_makes_all_of_them_count(run: Run, home: Path, tmp_path: Path, text: str) -> None:
     done = command(run, write_exercise(tmp_path / "bench"), text, "--tries", 2)
     assert done.returncode == 0, done.stderr
-    assert "the command ended with" in record(home)["all_results"][0]["agent_error"]
+    assert "the command exited with status" in record(home)["all_results"][0]["agent_error"]
     assert run("report.py", "it", "--sandbox", "bwrap").returncode == 0
     results = stored(home, "results.json")
     assert (results["agent_failed"], results["rate"]["percent"], results["rate"]["of"]) == (None, 0.0, 1)

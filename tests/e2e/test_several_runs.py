@@ -130,9 +130,9 @@ def test_runs_of_two_benchmarks_are_refused(run: Run, home: Path, folder: Path, 
 def test_a_run_is_compared_together_with_its_prior_run(run: Run, home: Path, folder: Path) -> None:
     assert harness(run, folder, "next", {"add_two": RIGHT}, "--prior", "A").returncode == 0
     shown = report(run, "--compare", "A", "next").stdout
-    assert "A+next solves 50.0 points more than A on the 2 tasks that both measured. No test of chance" in shown
+    assert "A+next solves 50.0 points more than A on the 2 tasks that both measured. No significance test" in shown
     assert read(home, "compare--A--next")["pairs"][0]["p"] is None
-    assert "tasks that A had left (--prior)" in report(run, "next").stdout
+    assert "the tasks for which A found no plausible edit (--prior)" in report(run, "next").stdout
     assert "neither can be the baseline" in report(run, "next", "--baseline", "A", code=2).stderr
 
 

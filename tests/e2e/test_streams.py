@@ -23,6 +23,16 @@ sys.argv[0], sys.stdout = name, open("/dev/null", "w")
 sys.stdout.close()
 runpy.run_path(name, run_name="__main__")
 """
+BARE = """\
+import runpy, sys
+
+class Bare:
+    write, flush = sys.stdout.write, sys.stdout.flush
+
+name, *sys.argv[1:] = sys.argv[1:]
+sys.argv[0], sys.stdout = name, Bare()
+runpy.run_path(name, run_name="__main__")
+"""
 IN_MEMORY = """\
 import io, runpy, sys
 
@@ -78,6 +88,12 @@ def test_a_stream_that_was_closed_will_do(home: Path, tmp_path: Path) -> None:
     done = score_gold(tmp_path, CLOSED)
     assert done.returncode == 0, done.stderr
     assert list((home / "predictions").glob("gold--*/report.html"))
+
+
+def test_a_stream_that_can_only_be_written_to_will_do(home: Path, tmp_path: Path) -> None:
+    done = score_gold(tmp_path, BARE)
+    assert done.returncode == 0, done.stderr
+    assert "100.0 %" in done.stdout
 
 
 def test_a_stream_without_bytes_below_it_will_do(home: Path, tmp_path: Path) -> None:
