@@ -229,5 +229,5 @@ def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path, capsys: pyt
         run.journal(name).append("reply", text=key)
     assert [each.get("masked") for each in run.predictions()] == [True, None]
     said = capsys.readouterr().err
-    assert "one.json contained a key; it is masked there" in said and "two.json" not in said
+    assert "one.json contained a key; the key was masked" in said and "two.json" not in said
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]
