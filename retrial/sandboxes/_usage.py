@@ -120,7 +120,9 @@ class Bubble:
     def exactly(self, processes: list[Process]) -> int:
         """Count every private page once: for this the kernel walks all page tables. Raises: Hidden."""
         separate = [process for process in processes if not self._borrows(process, processes)]
-        return sum(_proportional(process) + process.tables for process in separate) + self._others(processes)
+        counted = [(process, _proportional(process) + process.tables) for process in separate]
+        # What a process shared passes to the others when it ends: counted with both, it would count twice.
+        return sum(size for process, size in counted if self.has(process)) + self._others(processes)
 
     def _others(self, processes: list[Process]) -> int:
         return _shared(processes) + sum(_files(f"{self._root}/{place}") for place in TMPFS)
@@ -197,8 +199,8 @@ def _open_files(process: Process) -> dict[int, int]:
     try:
         descriptors = os.listdir(folder)
     except PermissionError:
-        # The bubble's first process is bwrap's own.
-        if process.pid != 1:
+        # Files of a process that has lost its memory cannot be read either. The bubble's first process is bwrap's own.
+        if process.pid != 1 and b"RssAnon" in _fields(process.folder):
             raise Hidden(process) from None
         descriptors = []
     except UNSEEN:

@@ -91,6 +91,17 @@ time.sleep(0.5)
 if all(children):
     print("fine")
 """,
+    "pages that forks share until they end": """
+held = b"x" * (90 << 20)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for _ in range(4):
+        if not os.fork():
+            os._exit(0)
+    for _ in range(4):
+        os.wait()
+print("fine")
+""",
     # A child of vfork shares the memory of its parent, which is suspended until the child starts a program.
     "a child that has not started its program yet": """
 held = b"x" * (90 << 20)
