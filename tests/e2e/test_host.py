@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from retrial import owners, paths
 from retrial.patches import diff
 from retrial.protocols import Sandbox
 from tests import cgroups
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.real
 
 AT_ONCE = 8
 SECONDS = 30
+LOOK = 0.2
+"""Seconds between two looks at who is at work."""
 NOISE = 2 << 30
 """What other programs may take of memory and disk meanwhile; all attacks together take three times as much."""
 ENGINES = re.compile("/(docker|containerd|containers)/")
@@ -69,19 +72,29 @@ def predictions(folder: Path, word: str) -> Path:
     return path
 
 
-def scored(folder: Path, home: Path, word: str, sandbox: str) -> tuple[int, dict[str, Any]]:
-    """The pid of the program, and what became of each exercise."""
+def scored(folder: Path, home: Path, word: str, sandbox: str) -> tuple[int, set[str], dict[str, Any]]:
+    """The pid of the program, the names that what it made carries, and what became of each exercise."""
     path, temporary = predictions(folder, word), folder / "tmp"
     temporary.mkdir()
     command: list[str | Path] = [sys.executable, PROJECT / "report.py", path, "-b", folder / "set"]
     options = ["--sandbox", sandbox, "--test-jobs", str(AT_ONCE), "--test-timeout-seconds", str(SECONDS)]
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, cwd=folder, env=environment) as run:
-        _, said = run.communicate()
-    assert run.returncode == 0, said
+    names: set[str] = set()
+    with (folder / "stderr.txt").open("w+") as said:
+        run = subprocess.Popen([*command, *options], stderr=said, cwd=folder, env=environment)
+        while run.poll() is None:
+            names |= {path.name for path in (paths.cache() / owners.FOLDER).glob("*")}
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(LOOK)
+    assert run.returncode == 0, (folder / "stderr.txt").read_text()
+    assert names
     (results,) = home.glob("predictions/somebody-*/results.json")
     rows = json.loads(results.read_text(encoding="utf-8"))["instances"]
-    return run.pid, {row["instance_id"].removeprefix("aider_python_").removesuffix(f"_{word}"): row for row in rows}
+    return (
+        run.pid,
+        names,
+        {row["instance_id"].removeprefix("aider_python_").removesuffix(f"_{word}"): row for row in rows},
+    )
 
 
 def processes(word: str) -> list[str]:
@@ -91,15 +104,6 @@ def processes(word: str) -> list[str]:
         with suppress(OSError):
             about = (process / "cmdline").read_text(errors="replace") + os.readlink(process / "cwd")
             found += [about] if word in about else []
-    return found
-
-
-def empty_cgroups() -> set[Path]:
-    """Those of jobs that have no process: no longer, or not yet."""
-    found = set()
-    for folder in cgroups.of_jobs():
-        with suppress(OSError):
-            found |= set() if (folder / "cgroup.procs").read_text() else {folder}
     return found
 
 
@@ -120,9 +124,9 @@ def containers(process: int) -> list[str]:
 def test_eight_attacks_at_once_leave_the_machine_and_the_other_tasks_alone(
     home: Path, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    word, before, empty = f"w{secrets.token_hex(6)}", host(), empty_cgroups()
-    process, rows = scored(tmp_path, home, word, sandbox.name)
-    after, left = host(), empty_cgroups() - empty
+    word, before = f"w{secrets.token_hex(6)}", host()
+    process, names, rows = scored(tmp_path, home, word, sandbox.name)
+    after = host()
 
     assert {name: rows[name]["outcome"] for name in (*HONEST, "daemon")} == dict.fromkeys(
         (*HONEST, "daemon"), "resolved"
@@ -133,7 +137,7 @@ def test_eight_attacks_at_once_leave_the_machine_and_the_other_tasks_alone(
         assert re.search(attack.reason, row["reason"]), (name, row["reason"])
 
     assert processes(word) == []
-    assert left & empty_cgroups() == set(), "another worker's are gone by now, or have a process"
+    assert [folder for folder in cgroups.of_jobs() if folder.name.partition("-")[0] in names] == []
     assert files(word) == []
     assert list((tmp_path / "tmp").iterdir()) == []
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < WRITTEN
