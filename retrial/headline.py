@@ -134,8 +134,7 @@ def _statistics(found: Mapping[str, Any]) -> list[str]:
 def _cost(content: Mapping[str, Any], report: Report) -> list[str]:
     found = content["statistics"]
     if found["spent"] is None:
-        nobody = "neither the provider nor the agent reported it for every reply"
-        why = no_price(report.unpriced) if report.unpriced else nobody
+        why = no_price(report.unpriced) if report.unpriced else "some costs were not reported"
         return [f"cost          unknown ({why})"]
     spent, each, expected = (money(found[name]) for name in ("spent", "cost_per_instance", "expected_cost"))
     more = f"{each} a task, expected for all {report.benchmark_size}: {expected}"

@@ -262,7 +262,7 @@ def _proof(shown: Verdict) -> str:
 
 
 def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
-    """Return the required tests that did not pass, for people and for `network_needed`; no verdict depends on it."""
+    """Return the required tests that did not pass; whether a run is resolved is decided by the official grading."""
     allowed: dict[str, tuple[Status, ...]] = dict.fromkeys(required.pass_to_pass, (*PASSING, Status.SKIPPED))
     allowed |= dict.fromkeys(required.fail_to_pass, PASSING)
     if required.eval_type == "fail_only":

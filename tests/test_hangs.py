@@ -81,8 +81,9 @@ def test_a_hanging_reference_costs_its_limit_twice_at_the_most(tmp_path: Path, h
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("at_end", [False, True], ids=["reports test by test", "reports at the end"])
 def test_canaries_get_time_of_their_own_once_the_tasks_own_tests_have_ended(
-    tmp_path: Path, home: Path, bwrap: Sandbox
+    at_end: bool, tmp_path: Path, home: Path, bwrap: Sandbox
 ) -> None:
     task, check = proved(tmp_path, bwrap, PLENTY)
     own = check.files["sum_up_test.py"]
@@ -91,28 +92,11 @@ def test_canaries_get_time_of_their_own_once_the_tasks_own_tests_have_ended(
         """As if tests and canaries together took longer than the limit, each alone did not."""
         if job.files["sum_up_test.py"] == own or job.limits.seconds > PLENTY:
             return found
-        return replace(found, timed_out=True, exit_code=None, reports={}, heard=PLENTY)
+        late = replace(found, timed_out=True, exit_code=None, reports={}, seconds=PLENTY, heard=PLENTY)
+        return replace(late, stdout="", heard=0.0, cpu_seconds=PLENTY) if at_end else late
 
     recording = Recording(bwrap, slowly)
-    verdict = checked(task, OTHER, check, recording)
-    assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary")
-    assert recording.limits == [PLENTY, PLENTY, 2 * PLENTY]
-
-
-@pytest.mark.real
-def test_where_results_come_at_the_end_a_slow_solution_does_not_pay_for_canaries_either(
-    tmp_path: Path, home: Path, bwrap: Sandbox
-) -> None:
-    task, check = proved(tmp_path, bwrap, PLENTY)
-    own = check.files["sum_up_test.py"]
-
-    def slowly(job: Job, found: Execution) -> Execution:
-        if job.files["sum_up_test.py"] == own or job.limits.seconds > PLENTY:
-            return found
-        return replace(found, timed_out=True, exit_code=None, stdout="", reports={}, seconds=PLENTY, cpu_seconds=PLENTY)
-
-    recording = Recording(bwrap, slowly)
-    verdict = checked(task, OTHER, replace(check, reports_at_end=True), recording)
+    verdict = checked(task, OTHER, replace(check, reports_at_end=at_end), recording)
     assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary")
     assert recording.limits == [PLENTY, PLENTY, 2 * PLENTY]
 
