@@ -16,13 +16,13 @@ STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""
 TELLING_LINES = 3
 TELLING_CHARACTERS = 300
-STATUS_READER = "status"
+STATUS_READER = "readers.status"
 
 
 def judge(check: Check, execution: Execution) -> Verdict:
     if check.required is not None:
         return required_tests.judge(check, check.required, execution)
-    reader: Reader = registry.module("readers", check.reader).make()
+    reader: Reader = registry.load(check.reader).make()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
     tests, canaries = apart({} if isinstance(found, str) else found, check)

@@ -11,6 +11,7 @@ from typing import Any
 from retrial import page, paths, registry
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.exports import Export, submission
 from retrial.plain import to_line
 from retrial.store import Run
 from retrial.whole_files import write_atomically
@@ -62,7 +63,12 @@ def write_beside(run: Run, content: Mapping[str, Any]) -> None:
     """What is always there; `content` as it is in the file."""
     page.write(run, content)
     for name, export in BESIDE.items():
-        run.write_beside(name, registry.module("exports", export).render(run, content))
+        run.write_beside(name, _export(export)(run, content))
+
+
+def _export(name: str) -> Export:
+    made: Export = registry.module("exports", name).make()
+    return made
 
 
 def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
@@ -80,12 +86,11 @@ def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
 def _asked_for(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> Iterator[str]:
     for name, title in TITLES.items():
         if text := getattr(options, name):
-            made: bytes = registry.module("exports", name).render(run, content)
-            _write(name, text, made)
+            _write(name, text, _export(name)(run, content) or b"")
             yield f"{title}: {text}"
     if text := options.submission:
         try:
-            notes = registry.module("exports", "submission").write(_place("submission", text), run, content)
+            notes = submission.write(_place("submission", text), run, content)
         except OSError as error:
             raise UsageError(f"--submission {text} cannot be written: {error.strerror}.") from error
         yield f"Submission: {text}"
@@ -122,4 +127,4 @@ def _refuse_submission(options: ReportOptions, run: Run | None) -> None:
         if getattr(options, other):
             raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
     folder = _place("submission", options.submission)
-    registry.module("exports", "submission").refuse(folder, run.name if run else "")
+    submission.refuse(folder, run.name if run else "")

@@ -1,4 +1,7 @@
-"""Parts by name: a file's name is its part's name; nothing is listed, nothing is imported before it is asked for."""
+"""Parts by name: a module that defines `make` is a part, and its file name is its name on the command line.
+
+Nothing is listed, and nothing is imported before it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,34 @@ import functools
 import importlib
 import importlib.util
 import pkgutil
+import re
+from pathlib import Path
 from types import ModuleType
 
 from retrial.errors import UsageError
 
+_DEFINES_MAKE = re.compile(rb"^def make\(", re.MULTILINE)
+
 
 @functools.cache
 def names(kind: str) -> tuple[str, ...]:
-    """All parts of a kind, found by their files; `_helpers.py` are not parts."""
+    """Return the parts of a kind in order of their names. The text of a module tells whether it is one."""
     spec = importlib.util.find_spec(f"retrial.{kind}")
     if spec is None or spec.submodule_search_locations is None:
         raise UsageError(f"There is no folder retrial/{kind}.")
+    folders = [Path(folder) for folder in spec.submodule_search_locations]
     found = pkgutil.iter_modules(spec.submodule_search_locations)
-    return tuple(sorted(module.name.replace("_", "-") for module in found if not module.name.startswith("_")))
+    parts = (module.name for module in found if any(_is_part(folder / module.name) for folder in folders))
+    return tuple(sorted(name.replace("_", "-") for name in parts))
+
+
+def _is_part(path: Path) -> bool:
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return source.is_file() and bool(_DEFINES_MAKE.search(source.read_bytes()))
 
 
 def module(kind: str, name: str) -> ModuleType:
-    """The module of one part."""
+    """Return the module of one part. Raises: UsageError when there is none, or a package that it needs is missing."""
     one = {"sandboxes": "sandbox", "edits": "edit format"}.get(kind, kind.removesuffix("s"))
     if name not in names(kind):
         raise UsageError(f"Unknown {one} '{name}'; {_hint(name, names(kind))}.")
@@ -35,6 +49,11 @@ def module(kind: str, name: str) -> ModuleType:
         raise UsageError(
             f"{one.capitalize()} '{name}' needs the package '{error.name}': pip install {error.name}"
         ) from error
+
+
+def load(path: str) -> ModuleType:
+    """Return the module that a check names: `languages.go.results` is `retrial/languages/go/results.py`."""
+    return importlib.import_module(f"retrial.{path}")
 
 
 def _hint(name: str, known: tuple[str, ...]) -> str:

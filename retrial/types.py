@@ -255,7 +255,7 @@ class Check:
     files: Mapping[str, bytes]
     """Written after the patch, over whatever is there."""
     reader: str
-    """Which part of `retrial/readers/` turns the execution into results test by test."""
+    """The module that turns the execution into results test by test, as `registry.load` takes it."""
     timeout: float = 60.0
     patience: float = 1.0
     """Above 1, `timeout` is CPU time, and the wall time is limited to `patience` times as much: load does not count."""
@@ -310,7 +310,9 @@ class Check:
         is a verdict, and what is planted is another name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        how = (self.reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
+        # Identities of runs hold the short name.
+        reader = self.reader.removeprefix("readers.")
+        how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.unsealed), self.failing)
         return fingerprint(self.script, files, *how, *where, *trust)

@@ -52,7 +52,11 @@ WEAK = "def RETRIAL_CANARY():\n    assert 1 == 2\n\n\n"
 CANARY = replace(candidates(FILE)[0], id="add_test::RETRIAL_CANARY")
 EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero": Status.PASSED}
 CHECK = Check(
-    script="", files={"add_test.py": SOURCE, "data.txt": b"7"}, reader="junit", expected=EXPECTED, canaries=(CANARY,)
+    script="",
+    files={"add_test.py": SOURCE, "data.txt": b"7"},
+    reader="readers.junit",
+    expected=EXPECTED,
+    canaries=(CANARY,),
 )
 
 

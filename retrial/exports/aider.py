@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from retrial.exports import Export
 from retrial.exports._text import line
 from retrial.store import Run
 
@@ -70,3 +71,7 @@ def _no_second_turn(known: Mapping[str, Any]) -> str:
         "No task was given a second turn (as with --turns 1): pass_rate_2 repeats pass_rate_1, "
         "and cannot be compared with that of others."
     )
+
+
+def make() -> Export:
+    return render

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from retrial.exports import Export
 from retrial.exports._cases import Case, every
 from retrial.exports._text import line
 from retrial.store import Run
@@ -55,3 +56,7 @@ def _cell(value: object) -> object:
         return value
     text = line(value, LONGEST)
     return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def make() -> Export:
+    return render

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrial.exports import _against
+from retrial.exports import Export, _against
 from retrial.exports._cases import made_elsewhere, model_names
 from retrial.exports._text import line
 from retrial.store import Run
@@ -54,3 +54,7 @@ def _remarks(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
     yield "For .eval_results/ of the model's repository. To say where it can be looked up, add"
     yield "source: {url: …, name: …, user: …}."
     yield from (f"Against it: {line(each, LONGEST)}" for each in _against.sentences(run, content))
+
+
+def make() -> Export:
+    return render

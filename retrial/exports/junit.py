@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from retrial.exports import Export
 from retrial.exports._cases import Case, Kind, every, model_names
 from retrial.exports._text import for_xml, line
 from retrial.store import Run
@@ -96,3 +97,7 @@ def _result(case: Case) -> FinalResult | None:
 
 def _failed(case: Case) -> list[str]:
     return [f"{status}: {test}" for test, status in case.row.get("tests", {}).items() if status in BAD]
+
+
+def make() -> Export:
+    return render

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from retrial import test_counts
-from retrial.exports import _against
+from retrial.exports import Export, _against
 from retrial.exports._cases import Case, Kind, every
 from retrial.exports._text import NAMED, code
 from retrial.store import Run
@@ -186,3 +186,7 @@ def _unresolved(cases: Sequence[Case]) -> list[str]:
         return []
     listed = _table(("task", "outcome", "tests passed", "reason"), rows, ROWS)
     return ["<details>", f"<summary>{counted(len(rows), 'unresolved task')}</summary>", "", *listed, "", "</details>"]
+
+
+def make() -> Export:
+    return render

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from retrial.exports import Export
 from retrial.store import Run
 
 FIELDS = ("model_name_or_path", "instance_id", "model_patch")
@@ -24,3 +25,7 @@ def rows(run: Run) -> list[dict[str, str]]:
 def render(run: Run, content: Mapping[str, Any]) -> bytes:
     """In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write."""
     return (json.dumps({row["instance_id"]: row for row in rows(run)}, indent=2, allow_nan=False) + "\n").encode()
+
+
+def make() -> Export:
+    return render

@@ -109,7 +109,7 @@ def make() -> Language:
         suffixes=(".cpp", ".h", ".hpp"),
         tests=("*_test.cpp", "test/*"),
         reserved=("catch*.hpp", "tests-main.cpp"),
-        reader="catch",
+        reader="readers.catch",
         reports_at_end=True,
         tools=TOOLS,
         optional=OPTIONAL,

@@ -49,7 +49,7 @@ def make() -> Language:
         minimum="1.21",
         suffixes=(".go",),
         tests=("*_test.go",),
-        reader="gotest",
+        reader="readers.gotest",
         tools={"go": "go version", "gofmt": "command -v gofmt"},
         toolchain=toolchain,
         script=script,

@@ -77,7 +77,7 @@ def make() -> Language:
         # are none that count, and do not compile there.
         reserved=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
         build_folders=("build", "target", "bin", ".gradle"),
-        reader="surefire",
+        reader="readers.surefire",
         reports_at_end=True,
         tools={
             "javac": "javac -version",

@@ -83,7 +83,7 @@ def make() -> Language:
         tests=TESTS,
         reserved=RESERVED,
         build_folders=("node_modules",),
-        reader="jest",
+        reader="readers.jest",
         reports_at_end=True,
         tools={
             "node": "node --version",

@@ -85,7 +85,7 @@ def make() -> Language:
         tests=("tests/*",),
         # What cargo takes for a build script or for one more program by its name alone.
         reserved=("build.rs", "src/main.rs"),
-        reader="libtest",
+        reader="readers.libtest",
         tools={"cargo": "cargo --version", "rustc": "rustc --version", "cc": "command -v cc", "crates": CRATES},
         toolchain=toolchain,
         script=script,

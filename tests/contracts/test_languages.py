@@ -53,7 +53,8 @@ def test_its_data_is_whole(language: Language) -> None:
     assert all(suffix.startswith(".") for suffix in language.suffixes)
     assert language.tests
     assert language.tools
-    assert {language.reader, language.command_reader} <= set(registry.names("readers"))
+    for path in (language.reader, language.command_reader):
+        assert callable(registry.load(path).make)
     assert re.compile(language.telling)
     assert language.timeout >= 60
     assert language.failing

@@ -157,12 +157,12 @@ def _libtest_said(reports: Mapping[str, bytes]) -> Said:
 
 
 RUNNERS = {
-    "junit": Runner(reader="junit", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "surefire": Runner(reader="surefire", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "catch": Runner(reader="catch", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "jest": Runner(reader="jest", write=_jest, said=_jest_said, name="box.test.js::Box › {}".format),
-    "gotest": Runner(reader="gotest", write=_go, said=_go_said, name="p::{}".format),
-    "libtest": Runner(reader="libtest", write=_libtest, said=_libtest_said, name="box::{}".format, failing=101),
+    "junit": Runner(reader="readers.junit", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "surefire": Runner(reader="readers.surefire", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "catch": Runner(reader="readers.catch", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "jest": Runner(reader="readers.jest", write=_jest, said=_jest_said, name="box.test.js::Box › {}".format),
+    "gotest": Runner(reader="readers.gotest", write=_go, said=_go_said, name="p::{}".format),
+    "libtest": Runner(reader="readers.libtest", write=_libtest, said=_libtest_said, name="box::{}".format, failing=101),
 }
 
 
