@@ -189,7 +189,7 @@ def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Score
     return Scorer(
         benchmark=benchmark,
         sandbox=bed.sandbox,
-        verdicts=bed.executor.share(cache.Verdicts(options.cache)),
+        verdicts=bed.executor.share(cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
     )

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from retrial import config, paths, registry
+from retrial import paths, registry
 from retrial.config import ReportOptions
 from retrial.machine import free_mb, usable_cores
 from retrial.protocols import Context, Sandbox
+from retrial.turns import sandboxes_at_once
 from retrial.types import Limits
 from retrial.words import some
 
@@ -134,7 +135,7 @@ def _set(name: str) -> bool:
 def local_model(machine: Machine) -> Iterator[Diagnosis]:
     from retrial.models._weights import GGUF
 
-    if (machine.options.cache / "weights" / GGUF).is_file():
+    if (paths.cache() / "weights" / GGUF).is_file():
         yield Diagnosis(about="local model", state=State.OK, found="its weights are there")
         return
     found, fix = "its weights are not there yet", "the first 'python harness.py' fetches them (93 MB), with a network"
@@ -142,7 +143,7 @@ def local_model(machine: Machine) -> Iterator[Diagnosis]:
 
 
 def disk(machine: Machine) -> Iterator[Diagnosis]:
-    yield space("disk: cache", machine.options.cache, State.PROBLEM, least=0.5, better=5)
+    yield space("disk: cache", paths.cache(), State.PROBLEM, least=0.5, better=5)
     yield space("disk: runs", paths.home(), State.PROBLEM, least=0.1, better=1)
     yield space("disk: scratch", Path(tempfile.gettempdir()), State.PROBLEM, least=0.5, better=2)
 
@@ -167,7 +168,7 @@ def space(about: str, folder: Path, worst: State, *, least: float, better: float
 
 def memory(machine: Machine) -> Iterator[Diagnosis]:
     cores, each = usable_cores(), Limits().memory_mb / 1024
-    jobs = config.sandboxes_at_once(machine.options.test_jobs)
+    jobs = sandboxes_at_once(machine.options.test_jobs)
     free = free_mb() / 1024
     found = f"{free:.1f} GB available and {_cores()}; {jobs} sandboxes at once may take {jobs * each:g} GB"
     if jobs * each <= free and jobs <= cores:

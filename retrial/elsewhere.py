@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from retrial import config, orphans, paths
+from retrial import orphans, paths
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
@@ -17,6 +17,7 @@ from retrial.progress import say
 from retrial.protocols import Benchmark, Context, Site
 from retrial.sandboxes import Bounded, choose, make_ready
 from retrial.secrets import KNOWN
+from retrial.turns import sandboxes_at_once
 from retrial.types import Environment
 
 VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
@@ -67,10 +68,10 @@ class Elsewhere:
         sandbox = choose(self.sandbox, self.environments, Context(options=self.options), say)
         for why in filter(None, map(sandbox.missing, self.environments)):
             raise EnvironmentMissing(why)
-        ready = make_ready(sandbox, self.environments, self.options.cache, say)
+        ready = make_ready(sandbox, self.environments, paths.cache(), say)
         for why in ready.broken.values():
             raise EnvironmentMissing(why)
-        at_once = min(site.slots, config.sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
+        at_once = min(site.slots, sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
         return Bounded(sandbox, at_once, stop=None if finishing else site.stop, noted=used.note)
 
 

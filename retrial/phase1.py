@@ -9,10 +9,11 @@ from typing import Any
 
 from retrial import (
     agent_failures,
+    arguments,
     cache,
-    config,
     orphans,
     past,
+    paths,
     program,
     recorded,
     registry,
@@ -40,7 +41,7 @@ from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
 from retrial.stopping import Stop
-from retrial.turns import Turns
+from retrial.turns import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.types import Task
 from retrial.words import counted
 
@@ -49,7 +50,7 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 
 
 def main(argv: Sequence[str]) -> int:
-    options, _ = config.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
+    options, _ = arguments.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
     scratch.refuse_missing()
     orphans.remove()
     if options.repeat > 1:
@@ -88,7 +89,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
 
 
 def _executor(options: HarnessOptions, stop: Stop) -> Executor:
-    workers = config.tasks_in_flight(options.jobs, options.test_jobs)
+    workers = tasks_in_flight(options.jobs, options.test_jobs)
     made: Executor = registry.module("executors", options.executor).make(
         Context(options=options, workers=workers, stop=stop)
     )
@@ -97,8 +98,8 @@ def _executor(options: HarnessOptions, stop: Stop) -> Executor:
 
 def _room(plan: Plan) -> Room:
     options = plan.options
-    under_way = config.tasks_in_flight(options.jobs, options.test_jobs)
-    return Room((plan.run.folder, plan.run.logs, options.cache), under_way)
+    under_way = tasks_in_flight(options.jobs, options.test_jobs)
+    return Room((plan.run.folder, plan.run.logs, paths.cache()), under_way)
 
 
 def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
@@ -109,14 +110,14 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     plan.run.set_aside_damaged(task.instance_id for task in todo)
     _announce(plan, todo, left_out)
     # What is done needs no image.
-    ready = make_ready(sandbox, {task.environment for task in todo}, options.cache, say)
+    ready = make_ready(sandbox, {task.environment for task in todo}, paths.cache(), say)
     run_config.write(plan, ladder, sandbox, left_out, ready)
     answered = served.so_far(plan.run.config()["served"], done.values())
     came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in came.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
     finishing = any(rung.spends for rung in ladder.rungs)
-    at_once = config.sandboxes_at_once(options.test_jobs, sandbox.machine())
+    at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     bounded = Bounded(sandbox, at_once, stop=None if finishing else stop)
     try:
         if todo:
@@ -173,7 +174,7 @@ def _run_all(
     options = plan.options
     # A budget is the run's, or its grid's: what an earlier go spent is spent.
     budget = of_runs(options.max_cost, (plan.run, *plan.beside))
-    turns = Turns(config.calls_at_once(options.jobs), stop)
+    turns = Turns(calls_at_once(options.jobs), stop)
     by_id = {task.instance_id: task for task in todo}
     played = executor.share(plan.recording) if plan.recording else None
     work = Solving(
@@ -181,7 +182,7 @@ def _run_all(
         ladder=ladder,
         sandbox=sandbox,
         desk=executor.share(Desk(plan.run, budget, turns, stop)),
-        verdicts=executor.share(cache.Verdicts(options.cache)),
+        verdicts=executor.share(cache.Verdicts(paths.cache())),
         tasks=by_id,
         used=executor.share(sandbox),
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrial import (
+    arguments,
     colours,
     compare,
-    config,
     gate,
     groups,
     headline,
@@ -39,7 +39,7 @@ DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, a
 
 
 def main(argv: Sequence[str]) -> int:
-    options, rest = config.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
+    options, rest = arguments.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
     texts = shards.in_place_of_wholes(paths.home(), rest)
     several = len(texts) > 1 or texts != rest
     _refuse(options, rest, several)

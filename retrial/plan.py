@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, config, earlier, models, paths, recorded, registry, shards
+from retrial import agents, earlier, models, paths, recorded, registry, shards
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
-from retrial.config import HarnessOptions, ModelChoice, ModelOptions
+from retrial.config import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
 from retrial.models.replay import RecordedModel
@@ -120,7 +120,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     shard = shards.parse(options.shard)
     recording = recorded.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
-    if benchmark.visible_is_hidden and options.visible_tests != config.NEARBY:
+    if benchmark.visible_is_hidden and options.visible_tests != NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
     tasks, shard = _selected(options, benchmark, shard)
     rungs = _rungs(options, recording)

@@ -7,13 +7,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, config, served, shards
+from retrial import __version__, served, shards
 from retrial.agents import about
 from retrial.identity import identity
 from retrial.plan import Plan
 from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded, Ready
 from retrial.solve import Ladder
+from retrial.turns import calls_at_once, sandboxes_at_once
 
 
 def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:
@@ -43,8 +44,8 @@ def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, st
                 "timeout_seconds": options.timeout_seconds,
                 "test_timeout_seconds": options.test_timeout_seconds,
             },
-            "jobs": config.calls_at_once(options.jobs),
-            "test_jobs": config.sandboxes_at_once(options.test_jobs),
+            "jobs": calls_at_once(options.jobs),
+            "test_jobs": sandboxes_at_once(options.test_jobs),
             "unpriced": sorted({*old.get("unpriced", ()), *(rung.name for rung in ladder.rungs if rung.unpriced)}),
             "max_cost": options.max_cost,
             "max_cost_per_task": options.max_cost_per_task,

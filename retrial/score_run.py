@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, cache, leaderboard, merge, past, program, runlog
+from retrial import GRADING, __version__, cache, leaderboard, merge, past, paths, program, runlog
 from retrial.claims import SCORING, claimed
 from retrial.config import ReportOptions
 from retrial.keeping import keep_verdict
@@ -107,7 +107,7 @@ def _work(
     scorer = Scorer(
         benchmark=trial.benchmark,
         sandbox=bed.sandbox,
-        verdicts=bed.executor.share(cache.Verdicts(options.cache)),
+        verdicts=bed.executor.share(cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
         untouched=trial.untouched,

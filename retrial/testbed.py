@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrial import config, registry
+from retrial import paths, registry
 from retrial.config import ReportOptions
 from retrial.progress import say
 from retrial.protocols import Context, Executor
@@ -13,6 +13,7 @@ from retrial.room import Room
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.stopping import Stop
 from retrial.store import Run
+from retrial.turns import sandboxes_at_once
 from retrial.types import Environment, Task
 
 AHEAD = 2
@@ -50,17 +51,17 @@ def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Co
 
     Raises: UsageError, SandboxError.
     """
-    room = Room((run.folder, run.logs, options.cache), config.sandboxes_at_once(options.test_jobs))
+    room = Room((run.folder, run.logs, paths.cache()), sandboxes_at_once(options.test_jobs))
     room.refuse_unwritable()
     stop = Stop()
     stop.watch(room.lacking)
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
-    at_once = config.sandboxes_at_once(options.test_jobs, sandbox.machine())
+    at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     context = Context(options=options, workers=at_once + AHEAD, stop=stop)
     executor: Executor = registry.module("executors", options.executor).make(context)
     missing = skipped(tasks, sandbox)
     kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
-    ready = make_ready(sandbox, {task.environment for task in kept}, options.cache, say)
+    ready = make_ready(sandbox, {task.environment for task in kept}, paths.cache(), say)
     return Testbed(
         executor=executor,
         sandbox=Bounded(sandbox, at_once, ready.broken, stop=stop),

@@ -10,12 +10,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from retrial import machine
 from retrial.errors import Stopped
+from retrial.machine import Machine
 from retrial.pace import REFUSALS, Load, Pace, Trouble
 from retrial.stopping import Stop
 
 LOOK_SECONDS = 1.0
 """How often somebody looks whether there is room again."""
+LEAST_CALLS = 16
+AHEAD = 4
+"""So many tasks for each sandbox may wait for it."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -187,3 +192,19 @@ class _Line:
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self.waiting: list[_Waiter] = []
+
+
+def calls_at_once(jobs: int) -> int:
+    """Of `--jobs`: models are asked without cores of ours."""
+    return jobs or max(LEAST_CALLS, 2 * machine.here().cores)
+
+
+def tasks_in_flight(jobs: int, test_jobs: int) -> int:
+    """More than questions: those whose tests wait for a sandbox must not keep a model idle."""
+    calls = calls_at_once(jobs)
+    return 1 if calls == 1 else calls + AHEAD * sandboxes_at_once(test_jobs)
+
+
+def sandboxes_at_once(test_jobs: int, where: Machine | None = None) -> int:
+    """Of `--test-jobs`, or as many as the machine is good for: this one, or that."""
+    return test_jobs or (where or machine.here()).jobs()

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
-from retrial import cache, config, registry
+from retrial import arguments, cache, paths, registry
 from retrial.budget import Budget
 from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
@@ -93,8 +93,8 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
     with model(0.0) as url:
         for turn in ("warm", "measured"):
             argv = ["-b", str(bench), "-n", "40", "-m", "instant:whole", "--api-base", url, "--run", turn]
-            plan = make_plan(config.parse(HarnessOptions, argv, "")[0], argv)
-            ladder, stop, verdicts = make_ladder(plan), Stop(), cache.Verdicts(plan.options.cache)
+            plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
+            ladder, stop, verdicts = make_ladder(plan), Stop(), cache.Verdicts(paths.cache())
             desk = Desk(plan.run, Budget(None), Turns(1, stop), stop)
             before = cpu()
             for task in plan.tasks:

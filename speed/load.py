@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from retrial import config, phase1, registry
+from retrial import arguments, phase1, registry
 from retrial.config import HarnessOptions
 from retrial.paths import PROJECT
 from retrial.plan import make_ladder, make_plan
@@ -129,7 +129,7 @@ def cpu_of_job(sandbox: Remembering, job: Job) -> float:
 
 def run_here(flags: Sequence[str], run: str, sandbox: Sandbox | Remembering) -> None:
     argv = [*flags, "--run", run]
-    plan = make_plan(config.parse(HarnessOptions, argv, "")[0], argv)
+    plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
     with quiet():
         assert phase1.run_plan(plan, make_ladder(plan), sandbox) == 0  # type: ignore[arg-type]
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from retrial import config, machine
+from retrial import machine
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.machine import Machine
 from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded
 from retrial.stopping import Stop
+from retrial.turns import calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.types import Execution, Job, Limits
 from tests.parts import PYTHON
 
@@ -210,15 +211,15 @@ def test_a_job_that_waits_for_its_turn_is_not_begun_after_a_stop(bwrap: Sandbox,
     ("cores", "memory_mb", "jobs"), [(8, 64_000, 8), (8, 4_096, 4), (2, 1_000_000, 2), (64, 100, 1), (1, 900, 1)]
 )
 def test_sandboxes_at_once_come_from_cores_and_memory(cores: int, memory_mb: float, jobs: int) -> None:
-    assert config.sandboxes_at_once(0, Machine(cores=cores, memory_mb=memory_mb)) == jobs
-    assert config.sandboxes_at_once(7, Machine(cores=cores, memory_mb=memory_mb)) == 7
+    assert sandboxes_at_once(0, Machine(cores=cores, memory_mb=memory_mb)) == jobs
+    assert sandboxes_at_once(7, Machine(cores=cores, memory_mb=memory_mb)) == 7
 
 
 def test_tasks_in_flight_are_more_than_questions_at_once() -> None:
-    assert config.calls_at_once(0) >= 16
-    assert config.tasks_in_flight(50, 2) == 50 + 4 * 2
+    assert calls_at_once(0) >= 16
+    assert tasks_in_flight(50, 2) == 50 + 4 * 2
     # One task after the other is what is asked for then.
-    assert config.tasks_in_flight(1, 2) == 1
+    assert tasks_in_flight(1, 2) == 1
 
 
 @pytest.mark.parametrize(

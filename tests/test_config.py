@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions, parse
+from retrial.arguments import parse
+from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retrial import config, gate, program
+from retrial import arguments, gate, program
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.plain import to_json
@@ -219,7 +219,7 @@ def test_a_baselines_name_cannot_write_lines_of_its_own(home: Path, capsys: pyte
 @pytest.mark.parametrize("option", ["baseline", "junit", "markdown", "csv", "submission"])
 def test_an_option_that_is_empty_is_no_option_that_was_left_out(option: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"--{option} is empty"):
-        config.parse(ReportOptions, [f"--{option}", ""], "", positional="RUN")
+        arguments.parse(ReportOptions, [f"--{option}", ""], "", positional="RUN")
     (tmp_path / "c.yaml").write_text(f"{option}:\n")
     with pytest.raises(UsageError, match=f"--{option} is empty"):
-        config.parse(ReportOptions, ["-c", str(tmp_path / "c.yaml")], "", positional="RUN")
+        arguments.parse(ReportOptions, ["-c", str(tmp_path / "c.yaml")], "", positional="RUN")

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from retrial import recorded
+from retrial.arguments import parse
 from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
-from retrial.config import HarnessOptions, parse
+from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.journal import Journal
 from retrial.models.replay import RecordedModel, make

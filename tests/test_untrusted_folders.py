@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from retrial import small_files
+from retrial.arguments import parse
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks._swebench_rows import Origin, read
 from retrial.benchmarks.exercism import Exercism
 from retrial.claims import ASKING, SCORING, Claim, claimed
-from retrial.config import HarnessOptions, parse
+from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
 from retrial.protocols import Context
 from retrial.store import Run as Files

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from retrial import paths
 from retrial.agents import _aider_env, _aider_report, _aider_route, _cell
 from retrial.agents._aider_env import Installation
 from retrial.agents._aider_report import Report
@@ -190,4 +191,4 @@ def _installation(options: HarnessOptions, cell: Cell) -> Installation:
         return _aider_env.in_image(options.aider_python or "python3", cell)
     if options.aider_python:
         return _aider_env.given(options.aider_python)
-    return _aider_env.own(options.cache, say)
+    return _aider_env.own(paths.cache(), say)

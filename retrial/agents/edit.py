@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrial import edits, patches, registry
+from retrial import edits, patches, paths, registry
 from retrial.agents import _finding
 from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
@@ -271,7 +271,7 @@ def make(context: Context) -> EditAgent:
         turns=options.turns,
         reflections=options.reflections,
         map_tokens=options.map_tokens,
-        cache=options.cache,
+        cache=paths.cache(),
     )
 
 
