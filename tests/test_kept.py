@@ -29,8 +29,8 @@ def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known()
     known.learn(SECRET)
-    for module in ("plain", "whole_files", "cache"):
-        monkeypatch.setattr(f"retrial.{module}.KNOWN", known)
+    for module in ("retrial.plain", "retrial.whole_files", "retrial.cache"):
+        monkeypatch.setattr(f"{module}.KNOWN", known)
     kept.write(entry, f"key = '{SECRET}'")
     assert kept.read(entry) == f"key = '{SECRET}'"
 
