@@ -14,7 +14,7 @@ from retrial import past
 from retrial.lines import DISCARDED
 from retrial.past import Brief
 from retrial.store import Run
-from retrial.words import counted, one_line
+from retrial.system.words import counted, one_line
 
 REASON = "the agent never worked: every attempt of this run ended with an error and an empty patch"
 """Why its tasks are not measured."""

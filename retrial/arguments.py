@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial import config_values, small_files
+from retrial import config_values
 from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.config_values import nearest, option_name, type_name
 from retrial.errors import UsageError
+from retrial.system import small_files
 
 MOST = 16 << 20
 """Bytes of a configuration."""

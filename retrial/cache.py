@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from retrial import GRADING, kept
+from retrial import GRADING
 from retrial.plain import exact_line
 from retrial.protocols import Sandbox
-from retrial.secrets import KNOWN
+from retrial.system import cache_entries
+from retrial.system.secrets import KNOWN
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
 
 T = TypeVar("T")
@@ -53,14 +54,14 @@ class Verdicts:
         """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
         path, content = self._path(name), exact_line(value)
         if KNOWN.masked_bytes(content) == content:
-            kept.write(path, value, sure=True)
+            cache_entries.write(path, value, sure=True)
         else:
             path.unlink(missing_ok=True)
             _LOG.warning("A result is not cached: there is a key in it.", extra={"file": str(path)})
 
     def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
         path = self._path(name)
-        value = kept.read(path)
+        value = cache_entries.read(path)
         if value is None:
             return None
         try:

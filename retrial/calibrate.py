@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, cache, calibration, patches, paths, program, runlog, table, trials
+from retrial import __version__, cache, calibration, patches, program, table, trials
 from retrial.calibration import Calibration, Worth
 from retrial.checks import select
-from retrial.claims import SCORING, claimed
 from retrial.config import ReportOptions
 from retrial.errors import Overloaded
 from retrial.patches import Selection
-from retrial.progress import Progress, say
 from retrial.protocols import Benchmark, Site
 from retrial.references import Reference, reference
 from retrial.score import Scored, Scorer, eval_log, unmeasured
@@ -25,6 +23,9 @@ from retrial.selection import select_tasks
 from retrial.store import Run
 from retrial.submissions import Submission
 from retrial.summary import SCHEMA
+from retrial.system import paths, run_log
+from retrial.system.console import Progress, say
+from retrial.system.locks import SCORING, claimed
 from retrial.testbed import Testbed, set_up
 from retrial.types import Answer, Check, Outcome, Task, Verdict
 
@@ -121,7 +122,7 @@ class Calibrating:
 
     def __call__(self, instance_id: str) -> tuple[Calibration, tuple[Verdict, ...]]:
         task = self.tasks[instance_id]
-        with runlog.about(task=instance_id):
+        with run_log.about(task=instance_id):
             found = self.calibrator.known(task) if instance_id in self.done else None
             return (found, ()) if found else self.calibrator.calibrate(task)
 
@@ -143,7 +144,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     bed = set_up(options, run, tasks)
-    with claimed(run, SCORING), runlog.Kept(run, program.command()):
+    with claimed(run, SCORING), run_log.Kept(run, program.command()):
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)
@@ -175,7 +176,7 @@ def _calibrate_all(
             if not isinstance(result, Exception) and result[1]:
                 _write_logs(run, task, calibrator.answer(task), result[1])
             if isinstance(result, Exception):
-                runlog.broken("not measured", result, task=_id(task))
+                run_log.broken("not measured", result, task=_id(task))
             rows.append(_row(task, result if isinstance(result, Exception) else result[0]))
             if rows[-1].calibration is not None:
                 waiting.discard(_id(task))

@@ -11,8 +11,8 @@ from typing import Any
 
 from retrial import cache, canaries, required_tests
 from retrial.protocols import Sandbox
+from retrial.system.words import some
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
-from retrial.words import some
 
 RUNS = 3
 """Of the reference."""

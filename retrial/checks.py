@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from retrial import canaries, image_trees, machine, patches, prebuilt, registry, reinstall
+from retrial import canaries, image_trees, patches, prebuilt, registry, reinstall
 from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.judging import judge
 from retrial.names import encode
 from retrial.patches import Selection
 from retrial.protocols import Language, Sandbox
+from retrial.system import host
 from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
 
 LINT_REPORT = "lint.txt"
@@ -94,7 +95,7 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
         raise Overloaded(f"{task.instance_id}: {verdict.reason}.")
     if not verdict.outcome.measured:
         raise NotInstalled(f"{task.instance_id}: {verdict.reason}.")
-    if verdict.outcome is Outcome.TIMED_OUT and machine.may_be_load(job.limits, execution):
+    if verdict.outcome is Outcome.TIMED_OUT and host.may_be_load(job.limits, execution):
         verdict = replace(verdict, busy=True, reason=f"{verdict.reason}; {BUSY}")
     return _Ran(
         verdict=replace(verdict, lint=errors, dropped=selection.dropped), disturbed=canaries.disturbed(check, execution)

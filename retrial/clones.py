@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import paths, scratch
 from retrial.errors import UsageError
 from retrial.git import Result
 from retrial.names import encode
-from retrial.progress import say
+from retrial.system import paths, scratch
+from retrial.system.console import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

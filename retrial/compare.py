@@ -10,14 +10,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, past, paths, program, selected, shards, submissions, trials
+from retrial import __version__, outputs, pairs, past, program, selected, shards, submissions, trials
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.progress import NOTE, say
 from retrial.score_run import score_run
 from retrial.store import Run, find_run, read_json
 from retrial.summary import SCHEMA
+from retrial.system import paths
+from retrial.system.console import NOTE, say
 from retrial.trials import Trial
 from retrial.versus import render, row
 

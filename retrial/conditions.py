@@ -11,8 +11,8 @@ from typing import Any
 from retrial import shapes
 from retrial.errors import UsageError
 from retrial.store import read_json
+from retrial.system.words import counted, some
 from retrial.types import Outcome
-from retrial.words import counted, some
 
 ABOUT = (
     *("agent", "command", "agent_image", "models", "model_options", "reasoning_effort", "extra_body", "api_base"),

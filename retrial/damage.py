@@ -13,8 +13,8 @@ from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.progress import say
 from retrial.shapes import Shape, fits
+from retrial.system.console import say
 
 SHOWN = 20
 """Problems listed at most."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.config import ReportOptions
-from retrial.machine import free_mb, usable_cores
 from retrial.protocols import Context, Sandbox
+from retrial.system import paths
+from retrial.system.host import free_mb, usable_cores
+from retrial.system.words import some
 from retrial.turns import sandboxes_at_once
 from retrial.types import Limits
-from retrial.words import some
 
 OLDEST_PYTHON = (3, 11)
 GB = 1 << 30

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from retrial import diagnosis, program, registry, sandbox_diagnosis, table
 from retrial.config import ReportOptions
 from retrial.diagnosis import Check, Diagnosis, Machine, State
-from retrial.progress import say
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import PREFERRED
-from retrial.words import counted
+from retrial.system.console import say
+from retrial.system.words import counted
 
 WORKERS = 4
 SHOWN = 160

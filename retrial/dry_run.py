@@ -10,9 +10,9 @@ from retrial.prices import no_price
 from retrial.protocols import Sandbox
 from retrial.sandboxes import skipped
 from retrial.stats import total
+from retrial.system.words import counted
 from retrial.table import money
 from retrial.types import Environment, Task
-from retrial.words import counted
 
 
 def show(plan: Plan, sandbox: Sandbox) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from retrial import past, paths, shards
+from retrial import past, shards
 from retrial.errors import UsageError
 from retrial.past import Past
 from retrial.protocols import Benchmark
 from retrial.store import Run, find_run
+from retrial.system import paths
 from retrial.types import Task
 
 

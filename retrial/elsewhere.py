@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from retrial import orphans, paths
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.models._endpoints import OPENAI, find
-from retrial.progress import say
 from retrial.protocols import Benchmark, Context, Site
 from retrial.sandboxes import Bounded, choose, make_ready
-from retrial.secrets import KNOWN
+from retrial.system import cleanup, paths
+from retrial.system.console import say
+from retrial.system.secrets import KNOWN
 from retrial.turns import sandboxes_at_once
 from retrial.types import Environment
 
@@ -51,7 +51,7 @@ class Elsewhere:
         KNOWN.learn(*self.secrets, shortest=1)
         KNOWN.guess(*self.guesses, shortest=1)
         sys.stderr = KNOWN.masking(sys.stderr)
-        orphans.remove()
+        cleanup.remove()
 
     def open(self) -> Benchmark:
         """Raises: UsageError when it is not the same."""

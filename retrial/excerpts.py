@@ -5,7 +5,7 @@ from __future__ import annotations
 from retrial import image_trees, registry
 from retrial.protocols import Reader
 from retrial.score import Scored
-from retrial.secrets import KNOWN
+from retrial.system.secrets import KNOWN
 
 LONGEST = 1000
 """Characters."""

@@ -8,15 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import paths, program, selected
+from retrial import program, selected
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.pairs import Pair, pair
 from retrial.plain import to_json
-from retrial.progress import NOTE, say
 from retrial.store import Run, find_run
-from retrial.words import one_line
+from retrial.system import paths
+from retrial.system.console import NOTE, say
+from retrial.system.words import one_line
 
 
 def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:

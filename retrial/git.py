@@ -14,9 +14,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
-from retrial import hands
 from retrial.errors import NotMeasured, UsageError
 from retrial.names import encode
+from retrial.system import subprocesses
 
 SECONDS = 120.0
 IDENTITY = b"Retrial <retrial@localhost> 946684800 +0000"
@@ -75,7 +75,7 @@ def run(
     """
     command = ("git", *_OPTIONS, *args)
     try:
-        done = hands.run(
+        done = subprocesses.run(
             command,
             timeout=seconds,
             cwd=cwd,

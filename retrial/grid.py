@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import models, paths, registry, several
+from retrial import models, registry, several
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 from retrial.identity import identity
@@ -14,6 +14,7 @@ from retrial.plan import Plan, make_plan, with_models
 from retrial.recorded import PREFIX
 from retrial.several import Several
 from retrial.store import Run, file_name
+from retrial.system import paths
 
 KIND = "grid"
 AGENT = "edit"

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, outputs, paths, program, repeated, table, trials
+from retrial import __version__, outputs, program, repeated, table, trials
 from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.progress import say
 from retrial.repeated import IDENTICAL, Repeat
 from retrial.score_run import score_run
 from retrial.selected import what_was_left
 from retrial.store import Run
 from retrial.summary import SCHEMA, Report, compared
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.words import counted
 from retrial.trials import Trial
-from retrial.words import counted
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""

@@ -10,8 +10,8 @@ from retrial import __version__, economics, picker, table
 from retrial.prices import no_price
 from retrial.selected import what_was_left
 from retrial.summary import Report, totals
+from retrial.system.words import one_line, some
 from retrial.table import LISTED, money, reasons
-from retrial.words import one_line, some
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:

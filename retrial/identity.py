@@ -9,8 +9,8 @@ from typing import Any
 from retrial import past, registry, shards
 from retrial.errors import UsageError
 from retrial.plan import Plan
-from retrial.secrets import KNOWN, hidden
 from retrial.store import Run
+from retrial.system.secrets import KNOWN, hidden
 from retrial.types import fingerprint
 
 ASKED = ("temperature", "retry_temperature", "seed", "max_tokens", "reasoning_effort", "extra_body", "api_base")

@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 from retrial import damage
 from retrial.lines import is_sound
 from retrial.plain import from_json, to_line
-from retrial.progress import say
-from retrial.whole_files import sync_folder
+from retrial.system.console import say
+from retrial.system.files import sync_folder
 
 Line = Mapping[str, Any]
 

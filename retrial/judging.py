@@ -9,8 +9,8 @@ from dataclasses import replace
 from retrial import registry, required_tests
 from retrial.finding import Finding
 from retrial.protocols import Reader
+from retrial.system.words import some
 from retrial.types import Check, Execution, Outcome, Status, Verdict
-from retrial.words import some
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""

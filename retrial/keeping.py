@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial import leaderboard, past, runlog, served, transcript
+from retrial import leaderboard, past, served, transcript
 from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
 from retrial.past import Brief
@@ -13,6 +13,7 @@ from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log, unmeasured
 from retrial.store import Run
 from retrial.submissions import Submission
+from retrial.system import run_log
 from retrial.tried import Judged
 from retrial.types import Task
 
@@ -43,7 +44,7 @@ def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: 
         journal.append("not_measured", reason=why)
         came.unmeasured[task.instance_id] = why
     if isinstance(result, Exception):
-        runlog.broken("not measured", result, task=task.instance_id)
+        run_log.broken("not measured", result, task=task.instance_id)
 
 
 def state(result: Prediction | Exception) -> str:
@@ -65,7 +66,7 @@ def not_measured(result: Prediction | Exception) -> str:
 
 def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> Row:
     if isinstance(result, Exception):
-        runlog.broken("not measured", result, task=task.instance_id)
+        run_log.broken("not measured", result, task=task.instance_id)
         result = unmeasured(task, submission, result)
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
     run.write_official(task.instance_id, leaderboard.files(result))
@@ -75,7 +76,7 @@ def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | 
 def keep_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:
     """Of a patch that was not chosen: its log, beside the chosen one's, and what scoring said of it."""
     if isinstance(result, Exception):
-        runlog.broken("not measured", result, task=task.instance_id, attempt=number)
+        run_log.broken("not measured", result, task=task.instance_id, attempt=number)
         result = unmeasured(task, submission, result)
     run.write_log(task.instance_id, f"{submission.model_name_or_path[:LONGEST]}.try-{number}", eval_log(result))
     verdict = result.verdict

@@ -14,7 +14,7 @@ from retrial.attempts import Usage
 from retrial.budget import committed
 from retrial.errors import UsageError
 from retrial.plain import fields_of, from_json, to_line
-from retrial.progress import say
+from retrial.system.console import say
 
 NAME = "sums.json"
 """Beside the journals. It saves reading them, and nothing is lost with it."""

@@ -12,10 +12,10 @@ from retrial import __version__, past, shards
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.past import Brief, Past
-from retrial.progress import say
 from retrial.shards import Together
 from retrial.stats import total
 from retrial.store import Run, find_run
+from retrial.system.console import say
 from retrial.types import Task
 
 LONGEST = 200

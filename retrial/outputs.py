@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from retrial import page, paths, registry
+from retrial import page, registry
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.exports import Export, submission
 from retrial.plain import to_line
 from retrial.store import Run
-from retrial.whole_files import write_atomically
+from retrial.system import paths
+from retrial.system.files import write_atomically
 
 BESIDE = {"preds.json": "preds", "aider.yaml": "aider", "eval_results.yaml": "hugging-face"}
 """Always there → the export that makes it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial import stats
 from retrial.conditions import Differences, Side, differences, refuse_other_benchmark
-from retrial.words import counted
+from retrial.system.words import counted
 
 LISTS = ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")
 

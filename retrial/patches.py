@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from pathlib import Path, PurePosixPath
 
-from retrial import git, safe_files, scratch
+from retrial import git, safe_files
 from retrial.errors import NotMeasured, PatchError
 from retrial.hunks import CHOPPED
 from retrial.names import check_name, decode, encode
 from retrial.safe_files import File
+from retrial.system import scratch
 from retrial.types import Task
 from retrial.unified import Change, Kind, normalise, parse
 

@@ -11,39 +11,36 @@ from retrial import (
     agent_failures,
     arguments,
     cache,
-    orphans,
     past,
-    paths,
     program,
     recorded,
     registry,
     run_config,
     rungs,
-    runlog,
-    scratch,
     served,
     table,
 )
 from retrial.abreast import Abreast
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
-from retrial.claims import claimed
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
 from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
 from retrial.past import Brief
 from retrial.plan import Plan, make_ladder, make_plan
-from retrial.progress import NOTE, Progress, say
 from retrial.protocols import Context, Executor, Sandbox
-from retrial.room import Room
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
-from retrial.stopping import Stop
+from retrial.system import cleanup, paths, run_log, scratch
+from retrial.system.console import NOTE, Progress, say
+from retrial.system.locks import claimed
+from retrial.system.room import Room
+from retrial.system.shutdown import Stop
+from retrial.system.words import counted
 from retrial.turns import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.types import Task
-from retrial.words import counted
 
 SHOWN = 10
 DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
@@ -52,7 +49,7 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 def main(argv: Sequence[str]) -> int:
     options, _ = arguments.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
     scratch.refuse_missing()
-    orphans.remove()
+    cleanup.remove()
     if options.repeat > 1:
         from retrial import repeats
 
@@ -80,7 +77,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room, stop = _room(plan), Stop()
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
-    with claimed(plan.run) as lost, room.reserved(plan.run.folder), runlog.Kept(plan.run, plan.command):
+    with claimed(plan.run) as lost, room.reserved(plan.run.folder), run_log.Kept(plan.run, plan.command):
         stop.watch(room.lacking)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.

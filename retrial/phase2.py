@@ -5,32 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import (
-    arguments,
-    colours,
-    compare,
-    gate,
-    groups,
-    headline,
-    orphans,
-    outputs,
-    paths,
-    program,
-    repeated,
-    scratch,
-    shards,
-    trials,
-)
+from retrial import arguments, compare, gate, groups, headline, outputs, program, repeated, shards, trials
 from retrial.calibrate import calibrate
 from retrial.config import ReportOptions
 from retrial.doctor import examine
 from retrial.errors import TreeError, UsageError
-from retrial.progress import say
 from retrial.protocols import Benchmark
 from retrial.score_run import score_run
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
+from retrial.system import cleanup, colours, paths, scratch
+from retrial.system.console import say
 from retrial.trials import Trial
 from retrial.types import Task
 
@@ -44,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     several = len(texts) > 1 or texts != rest
     _refuse(options, rest, several)
     scratch.refuse_missing()
-    orphans.remove()
+    cleanup.remove()
     if options.calibrate or options.doctor:
         return calibrate(options, argv) if options.calibrate else examine(options)
     if options.compare:

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any
 
-from retrial.secrets import KNOWN
+from retrial.system.secrets import KNOWN
 
 
 def to_json(value: object) -> bytes:

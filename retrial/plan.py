@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, earlier, models, paths, recorded, registry, shards
+from retrial import agents, earlier, models, recorded, registry, shards
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark
 from retrial.config import NEARBY, HarnessOptions, ModelChoice, ModelOptions
@@ -18,11 +18,12 @@ from retrial.models.replay import RecordedModel
 from retrial.prices import Price, parse_price
 from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
-from retrial.secrets import hidden
 from retrial.selection import select_tasks
 from retrial.shards import Shard
 from retrial.solve import Ladder, Rung
 from retrial.store import Run, file_name
+from retrial.system import paths
+from retrial.system.secrets import hidden
 from retrial.types import Task
 
 FREE = Price(prompt=0.0, completion=0.0)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from retrial import kept, paths
 from retrial.protocols import Sandbox
+from retrial.system import cache_entries, paths
 from retrial.types import Environment, Job, Prebuild, fingerprint
 
 FOLDER = ".retrial"
@@ -47,7 +47,7 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
 
 
 def _read(path: Path) -> dict[str, bytes] | None:
-    found: Any = kept.read(path)
+    found: Any = cache_entries.read(path)
     return None if found is None else {name: base64.b64decode(text) for name, text in found.items()}
 
 
@@ -59,6 +59,6 @@ def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, path:
         _failed_here.add(path)
         return {}
     made = {name.replace("/", "-"): content for name, content in sorted(execution.reports.items())}
-    kept.write(path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True)
+    cache_entries.write(path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True)
     _made_here.add(path)
     return made

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 
-from retrial import runlog
 from retrial.errors import NotMeasured, Stopped, UsageError
-from retrial.secrets import KNOWN, hidden
+from retrial.system import run_log
+from retrial.system.secrets import KNOWN, hidden
 
 DONE = 0
 NOT_MEASURED = 1
@@ -98,7 +98,7 @@ def _run(name: str, module: str) -> int:
     # often as is usual takes a tenth of the time.
     gc.set_threshold(GARBAGE, 50, 10)
     _keep_secrets()
-    runlog.begin()
+    run_log.begin()
     try:
         return _main(module)
     except UsageError as error:

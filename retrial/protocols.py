@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from retrial.attempts import Effort, Message, Reply, Request, Usage
-from retrial.machine import Machine
-from retrial.stopping import Stop
+from retrial.system.host import Machine
+from retrial.system.shutdown import Stop
 from retrial.types import Answer, Canary, Check, Environment, Execution, Job, Prebuild, Status, Task, Verdict
 
 J = TypeVar("J")

@@ -7,13 +7,14 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
-from retrial import goes, past, paths
+from retrial import goes, past
 from retrial.attempts import Place, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.goes import Go
 from retrial.questions import first_difference, question
 from retrial.store import Run, find_run
+from retrial.system import paths
 from retrial.types import Verdict
 
 PREFIX = "replay:"

@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 from retrial import prebuilt
 from retrial.errors import InstallDiffers
 from retrial.protocols import Sandbox
+from retrial.system.words import some
 from retrial.types import Environment, Reinstall
-from retrial.words import some
 
 BEFORE, AFTER = "before", "after"
 """Reports of a trial; without the second one the install failed."""

@@ -13,18 +13,19 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
-from retrial import paths, stats
+from retrial import stats
 from retrial.attempts import Usage
 from retrial.config import ReportOptions
-from retrial.progress import say
 from retrial.rows import Row
 from retrial.score_run import score_run
 from retrial.stats import mean_and_spread, pass_at_k, rate
 from retrial.store import Run
 from retrial.summary import Report
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.words import counted, printable, some
 from retrial.trials import Trial
 from retrial.types import Status, Verdict
-from retrial.words import counted, printable, some
 
 IDENTICAL = (
     "all runs came to the same patches, so that their spread says nothing about chance: "

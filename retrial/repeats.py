@@ -15,10 +15,10 @@ from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
 from retrial.identity import identity
 from retrial.plan import Plan, make_plan, with_models
-from retrial.progress import NOTE, say
 from retrial.recorded import PREFIX
 from retrial.repeated import IDENTICAL, identical
 from retrial.several import Several
+from retrial.system.console import NOTE, say
 
 KIND = "repeats"
 

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from retrial import clones, git
 from retrial.errors import PatchError, TreeError
 from retrial.names import check_name, decode
-from retrial.paths import cache
-from retrial.progress import say
+from retrial.system.console import say
+from retrial.system.paths import cache
 from retrial.types import fingerprint
 
 WHOLE = "retrial-whole"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from retrial import canary_logs, image_trees, official
 from retrial.canary_logs import FAILING
 from retrial.finding import Finding, overtime
+from retrial.system.words import some
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
-from retrial.words import some
 
 TOLD = 45
 """Lines of a log."""

@@ -12,9 +12,9 @@ from retrial.errors import OutOfMoney, OutOfTime
 from retrial.goes import Go
 from retrial.journal import Line
 from retrial.plain import to_line
-from retrial.progress import say
 from retrial.questions import first_difference, question
 from retrial.records import attempt_of, attempt_record
+from retrial.system.console import say
 
 _LOG = logging.getLogger(__name__)
 

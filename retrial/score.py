@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, hidden_tests, image_trees, patches, reinstall, required_tests, runlog, tampering
+from retrial import cache, hidden_tests, image_trees, patches, reinstall, required_tests, tampering
 from retrial.calibration import calibrated
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
@@ -12,6 +12,7 @@ from retrial.patches import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, recorded, reference, shown, stub_void
 from retrial.submissions import Submission
+from retrial.system import run_log
 from retrial.tampering import Tampering
 from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
 
@@ -56,7 +57,7 @@ class Scorer:
 
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
-        with runlog.about(task=task.instance_id):
+        with run_log.about(task=task.instance_id):
             return self._score(task, submission)
 
     def answer(self, task: Task) -> Answer:

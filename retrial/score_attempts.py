@@ -11,11 +11,11 @@ from retrial.errors import PatchError
 from retrial.keeping import keep_attempt
 from retrial.past import Brief
 from retrial.patches import normalise
-from retrial.progress import Progress, say
 from retrial.rows import Row
 from retrial.scoring import Scoring
 from retrial.store import Run
 from retrial.submissions import Submission
+from retrial.system.console import Progress, say
 from retrial.testbed import Testbed
 from retrial.tried import Judged
 

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, cache, leaderboard, merge, past, paths, program, runlog
-from retrial.claims import SCORING, claimed
+from retrial import GRADING, __version__, cache, leaderboard, merge, past, program
 from retrial.config import ReportOptions
 from retrial.keeping import keep_verdict
-from retrial.progress import Progress, say
 from retrial.records import without_tests
 from retrial.rows import Row
 from retrial.score import Scorer
@@ -19,6 +17,9 @@ from retrial.score_attempts import score_attempts
 from retrial.scoring import Scoring, scorer_elsewhere
 from retrial.submissions import Submission
 from retrial.summary import Report, results
+from retrial.system import paths, run_log
+from retrial.system.console import Progress, say
+from retrial.system.locks import SCORING, claimed
 from retrial.testbed import Testbed, set_up
 from retrial.trials import Trial
 from retrial.types import Task
@@ -38,7 +39,7 @@ def _score_on(
 ) -> tuple[Report, dict[str, object]]:
     left_out = {**trial.skipped, **bed.skipped}
     jobs = [each for each in trial.submissions if each.instance_id not in left_out]
-    with runlog.Kept(trial.run, program.command()):
+    with run_log.Kept(trial.run, program.command()):
         _keep_config(trial)
         _write_bundle(trial, by_id)
         work = _work(options, trial, bed, by_id, jobs)

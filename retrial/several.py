@@ -7,14 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from retrial import __version__, dry_run, paths, phase1, program
+from retrial import __version__, dry_run, phase1, program
 from retrial.identity import refuse_change, refuse_other_identity
 from retrial.plan import Plan, make_ladder
-from retrial.progress import say
 from retrial.sandboxes import skipped
 from retrial.stats import total
 from retrial.store import Run
-from retrial.words import counted
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.words import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

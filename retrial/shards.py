@@ -13,8 +13,8 @@ from retrial.errors import UsageError
 from retrial.past import Past
 from retrial.selection import select_tasks
 from retrial.store import SAFE, Run
+from retrial.system.words import counted, some
 from retrial.types import Task, fingerprint
-from retrial.words import counted, some
 
 _OPTION = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _NAME = re.compile(r"(?P<whole>.+)--[0-9]+-of-(?P<of>[0-9]+)")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import GRADING, cache, goes, runlog
+from retrial import GRADING, cache, goes
 from retrial.attempts import Attempt, Prediction
 from retrial.desk import Desk, TaskDesk
 from retrial.elsewhere import Elsewhere, elsewhere
@@ -14,6 +14,7 @@ from retrial.plan import Plan, make_ladder
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.solve import Ladder, solve
+from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
 from retrial.visible import VisibleCheck
 
@@ -33,7 +34,7 @@ class Solving:
     """Is told what sandboxes use elsewhere."""
 
     def __call__(self, instance_id: str) -> Prediction:
-        with runlog.about(task=instance_id):
+        with run_log.about(task=instance_id):
             return self._solve(self.tasks[instance_id])
 
     def elsewhere(self) -> Callable[[Site], Solving]:

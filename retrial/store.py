@@ -14,15 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, ledger, small_files
+from retrial import damage, ledger
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
 from retrial.names import plain_path
 from retrial.plain import from_json, to_json
-from retrial.progress import NOTE, say
-from retrial.secrets import KNOWN
-from retrial.whole_files import sync_folder, write_again, write_atomically, write_data, write_if_other
+from retrial.system import small_files
+from retrial.system.console import NOTE, say
+from retrial.system.files import sync_folder, write_again, write_atomically, write_data, write_if_other
+from retrial.system.secrets import KNOWN
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, patches, small_files
+from retrial import damage, patches
 from retrial.errors import PatchError, UsageError
+from retrial.system import small_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

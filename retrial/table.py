@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial import test_counts
 from retrial.calibration import ADVICE, MORE_TIME, Worth
-from retrial.words import one_line, printable
+from retrial.system.words import one_line, printable
 
 SHOWN = 100
 """Characters of a reason."""

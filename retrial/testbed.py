@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.config import ReportOptions
-from retrial.progress import say
 from retrial.protocols import Context, Executor
-from retrial.room import Room
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
-from retrial.stopping import Stop
 from retrial.store import Run
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.room import Room
+from retrial.system.shutdown import Stop
 from retrial.turns import sandboxes_at_once
 from retrial.types import Environment, Task
 

@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import agent_failures, damage, merge, past, paths, submissions
+from retrial import agent_failures, damage, merge, past, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.merge import Merged
 from retrial.past import Past
 from retrial.patches import normalise
-from retrial.progress import say
 from retrial.protocols import Benchmark, Context
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run
 from retrial.submissions import Submission
-from retrial.words import some
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.words import some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from retrial import machine
 from retrial.errors import Stopped
-from retrial.machine import Machine
 from retrial.pace import REFUSALS, Load, Pace, Trouble
-from retrial.stopping import Stop
+from retrial.system import host
+from retrial.system.host import Machine
+from retrial.system.shutdown import Stop
 
 LOOK_SECONDS = 1.0
 """How often somebody looks whether there is room again."""
@@ -196,7 +196,7 @@ class _Line:
 
 def calls_at_once(jobs: int) -> int:
     """Of `--jobs`: models are asked without cores of ours."""
-    return jobs or max(LEAST_CALLS, 2 * machine.here().cores)
+    return jobs or max(LEAST_CALLS, 2 * host.here().cores)
 
 
 def tasks_in_flight(jobs: int, test_jobs: int) -> int:
@@ -207,4 +207,4 @@ def tasks_in_flight(jobs: int, test_jobs: int) -> int:
 
 def sandboxes_at_once(test_jobs: int, where: Machine | None = None) -> int:
     """Of `--test-jobs`, or as many as the machine is good for: this one, or that."""
-    return test_jobs or (where or machine.here()).jobs()
+    return test_jobs or (where or host.here()).jobs()

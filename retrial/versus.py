@@ -7,9 +7,9 @@ from typing import Any
 
 from retrial.conditions import Side
 from retrial.selected import what_was_left
+from retrial.system.words import one_line
 from retrial.table import aligned, money
 from retrial.table import rate as shown_rate
-from retrial.words import one_line
 
 SHOWN = 10
 """Ids of what was gained or lost; results.json has them all."""

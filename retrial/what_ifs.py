@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 
 from retrial.stats import total
+from retrial.system.words import some
 from retrial.tried import Place, Tried, Tries
-from retrial.words import some
 
 FEW = 0.1
 """Of all tasks so many may be unknown in what is said to people."""

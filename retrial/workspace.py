@@ -15,11 +15,12 @@ from fnmatch import translate
 from pathlib import Path
 from typing import TypeAlias
 
-from retrial import git, patches, safe_files, scratch
+from retrial import git, patches, safe_files
 from retrial.errors import NotMeasured, PatchError, TreeError
 from retrial.names import check_name, decode, encode
 from retrial.protocols import Tree
 from retrial.safe_files import File
+from retrial.system import scratch
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
 MAX_FILE_BYTES = 10_000_000

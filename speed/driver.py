@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from retrial import cache, registry, runlog
+from retrial import cache, registry
 from retrial.abreast import Abreast
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
 from retrial.benchmarks._exercises import FolderTree
@@ -26,13 +26,14 @@ from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.prices import Price
-from retrial.progress import Progress
 from retrial.protocols import Context, Executor
 from retrial.records import attempt_record
 from retrial.score import Scored
-from retrial.stopping import Stop
 from retrial.store import Run
 from retrial.submissions import Submission
+from retrial.system import run_log
+from retrial.system.console import Progress
+from retrial.system.shutdown import Stop
 from retrial.table import money
 from retrial.turns import Turns
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
@@ -147,7 +148,7 @@ def main() -> None:
         os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
         run = Run(Path(name, "home"), "driven")
         tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
-        with runlog.Kept(run, "speed.driver"):
+        with run_log.Kept(run, "speed.driver"):
             tell("phase 1", options, lambda: _phase1(options, run, tasks))
             tell("phase 2", options, lambda: _phase2(options, run, tasks))
 

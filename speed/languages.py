@@ -21,8 +21,8 @@ from pathlib import Path
 from retrial import registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import run_check
-from retrial.paths import PROJECT
 from retrial.protocols import Context, Sandbox
+from retrial.system.paths import PROJECT
 from retrial.types import Check, Task
 
 WORKERS = 2

@@ -31,9 +31,9 @@ from pathlib import Path
 
 from retrial import arguments, phase1, registry
 from retrial.config import HarnessOptions
-from retrial.paths import PROJECT
 from retrial.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
+from retrial.system.paths import PROJECT
 from retrial.types import Job
 from speed.ladder import Remembering, cpu
 from tests.exercises import RIGHT, write_exercise

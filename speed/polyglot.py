@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from retrial.benchmarks.exercism import Exercism
-from retrial.paths import PROJECT
+from retrial.system.paths import PROJECT
 from retrial.types import Task
 
 WORKERS = 2

@@ -25,9 +25,9 @@ from retrial import cache, patches, registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import check_selection
 from retrial.patches import Selection
-from retrial.paths import PROJECT
 from retrial.protocols import Context, Sandbox
 from retrial.references import reference
+from retrial.system.paths import PROJECT
 from tests.exercises import RIGHT, STUB, TESTS
 
 STEP = 1000

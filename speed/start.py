@@ -8,7 +8,7 @@ import subprocess
 import sys
 from statistics import median
 
-from retrial.paths import PROJECT
+from retrial.system.paths import PROJECT
 
 
 def cpu_seconds(*command: str) -> float:

@@ -22,7 +22,7 @@ from statistics import mean
 from typing import Any
 
 from retrial.official import END, START
-from retrial.paths import PROJECT
+from retrial.system.paths import PROJECT
 from tests import image_task
 
 CLOCK = 'echo "clock $(date +%s.%N)"'

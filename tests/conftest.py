@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.protocols import Sandbox
+from retrial.system import paths
 from tests import clusters
 from tests.clusters import TwoNodes
 from tests.parts import ready, require

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from retrial.budget import Budget
 from retrial.desk import Desk, TaskDesk
-from retrial.stopping import Stop
 from retrial.store import Run
+from retrial.system.shutdown import Stop
 from retrial.turns import Turns
 
 

@@ -14,12 +14,13 @@ from typing import NoReturn, TypeVar
 
 import pytest
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.agents import _aider_env
 from retrial.agents._aider_env import Installation
 from retrial.errors import EnvironmentMissing, ModelError, UsageError
 from retrial.models import _weights
 from retrial.protocols import Context, Sandbox
+from retrial.system import paths
 from retrial.types import Environment
 from tests import image_task
 

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.agents import _aider_env
 from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageError
 from retrial.models import _weights
 from retrial.protocols import Language
+from retrial.system import paths
 from tests import image_task
 from tests.parts import PYTHON, a_sandbox, unavailable
 

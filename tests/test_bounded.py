@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from retrial import machine
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
-from retrial.machine import Machine
 from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded
-from retrial.stopping import Stop
+from retrial.system import host
+from retrial.system.host import Machine
+from retrial.system.shutdown import Stop
 from retrial.turns import calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.types import Execution, Job, Limits
 from tests.parts import PYTHON
@@ -109,7 +109,7 @@ def test_a_job_that_ran_out_of_time_on_a_busy_machine_is_run_once_more(
     measured = Measured(bwrap, *seen)
     execution = Bounded(measured, 2).run(slow)
     assert execution.timed_out
-    assert (measured.calls, machine.may_be_load(slow.limits, execution)) == (runs, may_be_load)
+    assert (measured.calls, host.may_be_load(slow.limits, execution)) == (runs, may_be_load)
 
 
 def test_a_machine_that_stays_busy_does_not_cost_every_job_a_second_run(bwrap: Sandbox) -> None:
@@ -240,14 +240,14 @@ def test_a_limit_of_our_own_cgroup_counts(
     own.mkdir(parents=True)
     (proc / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 8192000 kB\n")
     (proc / "self" / "cgroup").write_text("5:cpu,memory:/pod/one\n" if first_version else "0::/pod/one\n")
-    monkeypatch.setattr(machine, "_PROC", proc)
-    monkeypatch.setattr(machine, "_CGROUPS", root)
-    assert machine.free_mb() == 8000
+    monkeypatch.setattr(host, "_PROC", proc)
+    monkeypatch.setattr(host, "_CGROUPS", root)
+    assert host.free_mb() == 8000
     # The limit is that of the pod around it.
     for name, content in zip((*names, "memory.stat"), (str(600 << 20), str(500 << 20), stat), strict=True):
         (own.parent / name).write_text(content)
-    assert machine.free_mb() == 101
-    assert not machine.has_room()
+    assert host.free_mb() == 101
+    assert not host.has_room()
 
 
 def test_every_sandbox_says_what_it_has(sandbox: Sandbox) -> None:

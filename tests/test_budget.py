@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from retrial import cache, paths
+from retrial import cache
 from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
 from retrial.benchmarks.exercism import Exercism
 from retrial.budget import Budget, committed, committed_in, most, prompt_tokens, purse
@@ -26,8 +26,9 @@ from retrial.models import ModelSettings, _chat, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
-from retrial.stopping import Stop
 from retrial.store import Run
+from retrial.system import paths
+from retrial.system.shutdown import Stop
 from retrial.turns import Turns
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck

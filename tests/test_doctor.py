@@ -11,11 +11,11 @@ from subprocess import CompletedProcess
 import pytest
 
 from retrial import diagnosis
-from retrial import machine as this_machine
 from retrial.config import ReportOptions
 from retrial.diagnosis import Machine, State
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _trials
+from retrial.system import host as this_machine
 from retrial.types import Execution, Job
 from tests.conftest import Run
 from tests.parts import PYTHON

@@ -10,15 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from retrial import colours
 from retrial.headline import render, summary
 from retrial.rows import brief
 from retrial.submissions import Submission
 from retrial.summary import Report, results
+from retrial.system import colours
 from retrial.types import Outcome
 from tests.rows import attempt, record, row
 
-PAINT = "from retrial import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+PAINT = (
+    "from retrial.system import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+)
 
 
 def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run() -> None:
@@ -107,7 +109,9 @@ def test_nothing_measured_is_no_rate() -> None:
 
 
 def test_what_a_terminal_cannot_write_ends_nothing() -> None:
-    code = "import sys; from retrial.secrets import KNOWN; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
+    code = (
+        "import sys; from retrial.system.secrets import KNOWN; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
     )

@@ -13,11 +13,11 @@ import pytest
 from docker.api import APIClient
 from docker.errors import APIError
 
-from retrial import owners
 from retrial.errors import SandboxError
 from retrial.protocols import Context
 from retrial.sandboxes import _death, _probe, docker
 from retrial.sandboxes.docker import Docker
+from retrial.system import leases
 from retrial.types import Execution, Job, Limits
 from tests import image_task
 from tests.engines import Wire, engine, running, tree
@@ -222,7 +222,7 @@ def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> No
 
 @contextmanager
 def _sleeper(client: APIClient) -> Iterator[str]:
-    labels = {docker.LABEL: owners.me().name, docker.PID: str(os.getpid())}
+    labels = {docker.LABEL: leases.me().name, docker.PID: str(os.getpid())}
     made = client.create_container(image_task.image(), ["sleep", "1000"], labels=labels, network_disabled=True)
     try:
         client.start(made["Id"])

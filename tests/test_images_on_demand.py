@@ -17,12 +17,12 @@ import pytest
 from docker.api import APIClient
 from docker.errors import DockerException
 
-from retrial import paths
 from retrial.config import HarnessOptions
 from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.protocols import Context
 from retrial.sandboxes import Bounded, _pulls, _shelf, bwrap, choose, make_ready
 from retrial.sandboxes.docker import Docker
+from retrial.system import paths
 from retrial.types import Environment, Job
 from tests import image_task
 from tests.engines import Registry, engine, remove, small_image, tree

@@ -12,9 +12,9 @@ from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.languages.javascript import make
-from retrial.paths import PROJECT
 from retrial.protocols import Suite
 from retrial.readers.jest import make as reader
+from retrial.system.paths import PROJECT
 from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
 

@@ -13,7 +13,7 @@ import pytest
 
 from retrial.errors import Stopped
 from retrial.executors.local import AHEAD, Local
-from retrial.stopping import Stop
+from retrial.system.shutdown import Stop
 
 SECONDS = 60
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from retrial import paths
 from retrial.attempts import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
 from retrial.models import ModelSettings, _llama, _weights, local, replay
 from retrial.models._endpoints import PROVIDERS, resolve
 from retrial.prices import price
 from retrial.protocols import Context
+from retrial.system import paths
 from tests.conftest import PROJECT
 from tests.parts import weights
 

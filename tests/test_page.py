@@ -21,8 +21,8 @@ from retrial.page._numbers import shown
 from retrial.page._text import Allowance, visible
 from retrial.plain import to_json
 from retrial.repeated import Repeat, together
-from retrial.secrets import Known
 from retrial.store import Run
+from retrial.system.secrets import Known
 from retrial.transcript import fenced
 from tests import synthetic_run
 from tests.sides import content as scored

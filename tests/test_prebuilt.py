@@ -13,7 +13,7 @@ from retrial import prebuilt
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import run_check
 from retrial.protocols import Sandbox
-from retrial.secrets import KNOWN
+from retrial.system.secrets import KNOWN
 from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
 from tests.exercises import write_exercise
 from tests.parts import PYTHON

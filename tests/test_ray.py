@@ -17,7 +17,7 @@ from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors._ray_member import declare, machines
 from retrial.protocols import Context, Executor, Sandbox, Site
 from retrial.sandboxes import Bounded
-from retrial.stopping import Stop
+from retrial.system.shutdown import Stop
 from retrial.types import Environment
 from tests.clusters import CPUS, TwoNodes
 from tests.conftest import Run

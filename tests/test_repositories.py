@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git, paths
+from retrial import git
 from retrial.errors import TreeError
 from retrial.repositories import WHOLE, RepositoryTree
+from retrial.system import paths
 from retrial.workspace import open_workspace
 from tests.conftest import PROJECT
 

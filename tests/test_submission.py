@@ -17,8 +17,8 @@ from retrial.errors import UsageError
 from retrial.exports import submission
 from retrial.plain import to_json
 from retrial.score import Scored
-from retrial.secrets import Known
 from retrial.store import Run
+from retrial.system.secrets import Known
 from retrial.types import Outcome
 from tests.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records
 from tests.rows import CHECK, FAILED, PASSED, TREE, attempt, graded, output, row
@@ -242,7 +242,7 @@ def test_keys_are_masked_in_all_that_is_copied(tmp_path: Path, monkeypatch: pyte
     run.write_chat("good", f"the key is {key}")
     run.write_official("good", {"test_output.txt": key.encode(), "report.json": to_json({})})
     run.write_config({**run.config(), "command": f"python harness.py --key {key}"})
-    for module in ("retrial.exports.submission", "retrial.whole_files"):
+    for module in ("retrial.exports.submission", "retrial.system.files"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
     submission.write(tmp_path / "sub", run, found)
     files = [path for path in (tmp_path / "sub").rglob("*") if path.is_file()]

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from retrial import small_files
 from retrial.arguments import parse
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks._swebench_rows import Origin, read
 from retrial.benchmarks.exercism import Exercism
-from retrial.claims import ASKING, SCORING, Claim, claimed
 from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
 from retrial.protocols import Context
 from retrial.store import Run as Files
+from retrial.system import small_files
+from retrial.system.locks import ASKING, SCORING, Claim, claimed
 from tests.conftest import Run
 from tests.exercises import RIGHT, write_exercise, write_replies
 from tests.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import paths
 from retrial.agents._cell import Cell
 from retrial.agents._errands import on_no_task
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages import _python_toolchain
 from retrial.sandboxes import _stores
+from retrial.system import paths
 from retrial.types import fingerprint
 
 REQUIREMENTS = paths.PROJECT / "requirements-aider.txt"

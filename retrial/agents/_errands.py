@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import scratch
 from retrial.agents._cell import Cell, Errand, Ran
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.sandboxes import _nobody, _stream
 from retrial.sandboxes._protocol import Ends
+from retrial.system import scratch
 from retrial.types import Limits, Verdict
 from retrial.workspace import Folder
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import answers, scratch
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
-from retrial.secrets import KNOWN
+from retrial.system import scratch, secret_paths
+from retrial.system.secrets import KNOWN
 
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
 """Variables that name a file of public certificates: passed on with the file, or TLS fails behind many a proxy."""
@@ -48,12 +48,12 @@ class Given:
 
     def covered(self, shown: Iterable[Path]) -> tuple[Path, ...]:
         """What is below these and holds secrets, as the paths inside are."""
-        return answers.below(shown, self.secrets)
+        return secret_paths.below(shown, self.secrets)
 
 
 def read(options: HarnessOptions) -> Given:
     """Raises: UsageError."""
-    secrets = answers.places(options.benchmark)
+    secrets = secret_paths.places(options.benchmark)
     named = tuple(_path(text, secrets) for text in options.agent_path)
     variables = dict(map(_variable, options.agent_env))
     KNOWN.learn_given(variables)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from retrial import owners
 from retrial.agents import _errands
 from retrial.agents._cell import Errand, Ran
 from retrial.agents._given import Given
@@ -18,6 +17,7 @@ from retrial.errors import SandboxError
 from retrial.languages import _python_toolchain
 from retrial.protocols import Workspace
 from retrial.sandboxes import _cgroup
+from retrial.system import leases
 from retrial.types import Verdict
 
 
@@ -35,7 +35,7 @@ class HostCell:
 
     def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
         # If we are killed it lives on, until the next start of a program finds it by this.
-        mark = {owners.VARIABLE: owners.mark(owners.Kind.PROCESSES, "")}
+        mark = {leases.VARIABLE: leases.mark(leases.Kind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
         names = {"workspace": str(workspace.root), "python": _python_toolchain.interpreter()}
         try:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from retrial import paths
 from retrial.agents import _aider_env, _aider_report, _aider_route, _cell
 from retrial.agents._aider_env import Installation
 from retrial.agents._aider_report import Report
@@ -23,8 +22,9 @@ from retrial.attempts import Effort, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models._failures import Failure, sentence
-from retrial.progress import say
 from retrial.protocols import Chat, Context, Workspace
+from retrial.system import paths
+from retrial.system.console import say
 from retrial.types import Outcome, Task, Verdict
 
 MODEL = "named"

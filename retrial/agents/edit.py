@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrial import edits, patches, paths, registry
+from retrial import edits, patches, registry
 from retrial.agents import _finding
 from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.names import decode, encode
 from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
+from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, patches, registry, small_files
+from retrial import damage, patches, registry
 from retrial.errors import PatchError, TreeError, UsageError
 from retrial.names import check_name, plain_path
 from retrial.protocols import Language
+from retrial.system import small_files
 from retrial.types import fingerprint
 
 PRACTICE = Path("exercises/practice")

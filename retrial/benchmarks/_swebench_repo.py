@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import safe_files, small_files
+from retrial import safe_files
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.names import plain_path
 from retrial.store import SAFE
+from retrial.system import small_files
 
 CONFIG = "sweb.yaml"
 TASK = "task.yaml"

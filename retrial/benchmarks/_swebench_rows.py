@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 
-from retrial import small_files
 from retrial.benchmarks import _swebench_repo as repository
 from retrial.benchmarks import _swebench_tables as tables
 from retrial.benchmarks._swebench_columns import SHOWN, Columns, Record
 from retrial.benchmarks._swebench_tables import SUFFIXES
 from retrial.errors import UsageError
 from retrial.submissions import Imported, refuse
+from retrial.system import small_files
 from retrial.types import fingerprint
 
 BAKED = ("eval_script", "image", "log_parser", "eval_type")

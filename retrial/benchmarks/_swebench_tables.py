@@ -12,11 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, safe_files, scratch, small_files
+from retrial import damage, safe_files
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.names import plain_path
-from retrial.progress import say
+from retrial.system import scratch, small_files
+from retrial.system.console import say
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", re.ASCII)

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from retrial import GRADING, clones, damage, git, kept, patches, paths, registry
+from retrial import GRADING, clones, damage, git, patches, registry
 from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
 from retrial.clones import Source
 from retrial.errors import UsageError
-from retrial.paths import PROJECT
 from retrial.protocols import Context, Language, Suite
 from retrial.store import SAFE
+from retrial.system import cache_entries, paths
+from retrial.system.paths import PROJECT
 from retrial.types import Answer, Check, Task, fingerprint
 
 DEMO = PROJECT / "tasks" / "demo"
@@ -201,10 +202,10 @@ def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes], *, f
     """Kept: git takes longer to make it than all else that an empty patch or a known verdict takes."""
     name = fingerprint(GRADING, digests(base), digests(after))
     path = paths.cache() / "patches" / name[:2] / f"{name}.json"
-    found = None if fresh else kept.read(path)
+    found = None if fresh else cache_entries.read(path)
     if not isinstance(found, str):
         found = patches.diff(base, after)
-        kept.write(path, found)
+        cache_entries.write(path, found)
     return found
 
 

@@ -19,8 +19,8 @@ from retrial.executors._ray_fleet import Fleet
 from retrial.executors._ray_member import Member
 from retrial.executors._ray_node import Answer, Finished, Halt, Job, Question
 from retrial.executors.local import caught
-from retrial.progress import say
-from retrial.stopping import Stop
+from retrial.system.console import say
+from retrial.system.shutdown import Stop
 
 LOSSES = 3
 """A job that was lost so often may be what loses nodes."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from retrial.errors import UsageError
 from retrial.executors._ray_member import RESOURCE, Machine, Member, declare, machines
-from retrial.progress import NOTE, say
+from retrial.system.console import NOTE, say
 
 LOSSES = 3
 """A machine on which our actor was lost so often is left alone."""

@@ -17,11 +17,11 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from retrial import runlog
 from retrial.errors import NotMeasured, RetrialError
 from retrial.executors.local import caught, guarded
 from retrial.protocols import Site
-from retrial.stopping import Stop
+from retrial.system import run_log
+from retrial.system.shutdown import Stop
 
 BEAT_SECONDS = 10.0
 """The driver hears something at least so often."""
@@ -167,7 +167,7 @@ class _Forwarding(logging.Handler):
         }
         trace = {"traceback": logging.Formatter().formatException(record.exc_info)} if record.exc_info else {}
         said = {"msg": record.getMessage(), "args": (), "host": os.uname().nodename}
-        self._send(logging.makeLogRecord({**known, **runlog.fields(), **trace, **said}))
+        self._send(logging.makeLogRecord({**known, **run_log.fields(), **trace, **said}))
 
 
 def _forward(handler: logging.Handler, level: int) -> None:

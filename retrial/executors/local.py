@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from retrial.errors import NotMeasured, Stopped
 from retrial.protocols import Context
-from retrial.stopping import Stop, interruptible
+from retrial.system.shutdown import Stop, interruptible
 
 J = TypeVar("J")
 R = TypeVar("R")

@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 from retrial.errors import Stopped, UsageError
 from retrial.executors._ray_dispatch import Dispatch
 from retrial.executors._ray_node import Distant
-from retrial.paths import PROJECT
 from retrial.protocols import Context, Site
-from retrial.stopping import Stop, interruptible
+from retrial.system.paths import PROJECT
+from retrial.system.shutdown import Stop, interruptible
 
 J = TypeVar("J")
 R = TypeVar("R")

@@ -9,8 +9,8 @@ from retrial.exports._cases import made_elsewhere
 from retrial.exports._text import NAMED, code
 from retrial.exports.preds import rows
 from retrial.store import Run
-from retrial.words import counted
-from retrial.words import some as some_of
+from retrial.system.words import counted
+from retrial.system.words import some as some_of
 
 FORBIDDEN = "original"
 """Of `--visible-tests`: the files of the hidden tests were known."""

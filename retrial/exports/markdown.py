@@ -10,8 +10,8 @@ from retrial.exports import Export, _against
 from retrial.exports._cases import Case, Kind, every
 from retrial.exports._text import NAMED, code
 from retrial.store import Run
+from retrial.system.words import counted
 from retrial.table import money
-from retrial.words import counted
 
 ROWS = 300
 """Of unresolved tasks. With every cell as long as it may be, all of it stays below the 1 MiB that GitHub takes."""

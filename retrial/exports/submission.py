@@ -18,9 +18,9 @@ from retrial.exports._readme import TODO
 from retrial.exports._text import line
 from retrial.exports.preds import rows
 from retrial.plain import to_json
-from retrial.secrets import KNOWN
 from retrial.store import OFFICIAL_FILES, PATCH, Run, file_name
-from retrial.whole_files import write_again, write_data
+from retrial.system.files import write_again, write_data
+from retrial.system.secrets import KNOWN
 
 MARK = ".retrial.json"
 """Says which run the folder was made from."""

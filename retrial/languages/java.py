@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.languages import _host, _java_canary, _shell
-from retrial.paths import PROJECT
 from retrial.protocols import Language, Suite, Toolchain
+from retrial.system.paths import PROJECT
 
 POM = PROJECT / "docker" / "prepare" / "java" / "pom.xml"
 """Exercises ship Gradle files only. The store is made from the same file, so that it has all that this asks for."""

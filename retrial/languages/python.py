@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial import hands, scratch
 from retrial.languages import _python_canary, _python_toolchain, _reference
 from retrial.protocols import Language, Suite
+from retrial.system import scratch, subprocesses
 
 # Through the environment, so that a task's own test command leaves a report as well.
 SETTINGS = """\
@@ -138,7 +138,9 @@ def _bounded(command: list[str], output: Path) -> bytes | None:
         try:
             # One thread: each has memory of its own, and a machine may have a hundred cores.
             settings = {**os.environ, "RAYON_NUM_THREADS": "1"}
-            hands.run(limited, timeout=LINT_SECONDS, stdout=file, stderr=subprocess.DEVNULL, check=True, env=settings)
+            subprocesses.run(
+                limited, timeout=LINT_SECONDS, stdout=file, stderr=subprocess.DEVNULL, check=True, env=settings
+            )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return None
     return output.read_bytes() if output.stat().st_size <= LINT_BYTES else None

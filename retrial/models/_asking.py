@@ -18,7 +18,7 @@ from retrial.models import _chat
 from retrial.models._endpoints import Endpoint
 from retrial.models._failures import Failure, sentence, shown
 from retrial.pace import Load, Trouble
-from retrial.secrets import KNOWN
+from retrial.system.secrets import KNOWN
 
 _LOG = logging.getLogger(__name__)
 TRIES = 8

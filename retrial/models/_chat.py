@@ -12,7 +12,7 @@ from retrial.attempts import Message, Reply, Request, ToolCall
 from retrial.models import _bodies, _usage
 from retrial.models._failures import Failure
 from retrial.prices import Price
-from retrial.words import printable
+from retrial.system.words import printable
 
 REFUSABLE: tuple[tuple[str, str], ...] = (
     ("max_tokens", "max_completion_tokens"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from retrial.errors import UsageError
-from retrial.secrets import hidden
+from retrial.system.secrets import hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import small_files
 from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models._usage import MOST_COST, MOST_TOKENS
 from retrial.protocols import Context
 from retrial.recorded import Recording
+from retrial.system import small_files
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrial.score import FROM_CACHE
-from retrial.secrets import KNOWN
 from retrial.store import Run
+from retrial.system.secrets import KNOWN
 
 if TYPE_CHECKING:
     from jinja2 import Environment

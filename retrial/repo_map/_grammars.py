@@ -13,7 +13,7 @@ from importlib import metadata
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
-from retrial.progress import say
+from retrial.system.console import say
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Query

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from retrial import machine, paths, progress
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
-from retrial.machine import Machine
 from retrial.pace import Load, Trouble
 from retrial.protocols import Sandbox
-from retrial.stopping import Stop
+from retrial.system import console, host, paths
+from retrial.system.host import Machine
+from retrial.system.shutdown import Stop
 from retrial.turns import Turn, Turns
 from retrial.types import Environment, Execution, Job
 
@@ -42,7 +42,7 @@ class Bounded:
         sandbox: Sandbox,
         at_once: int,
         broken: Mapping[Environment, str] | None = None,
-        say: Callable[[str], None] = progress.say,
+        say: Callable[[str], None] = console.say,
         cache: Path | None = None,
         stop: Stop | None = None,
         pause: float = PAUSE,
@@ -53,7 +53,7 @@ class Bounded:
         self.name = sandbox.name
         self._sandbox = sandbox
         self._stop = stop or Stop()
-        self._turns = Turns(at_once, self._stop, "testing", machine.has_room)
+        self._turns = Turns(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
@@ -94,7 +94,7 @@ class Bounded:
         others = self._others.setdefault(environment, set())
         if digest != first and digest not in others:
             others.add(digest)
-            self._say(f"{progress.NOTE}{environment.name} is not the same on all machines: {first}, and {digest}")
+            self._say(f"{console.NOTE}{environment.name} is not the same on all machines: {first}, and {digest}")
 
     def record(self) -> dict[str, object]:
         """Of all that was used so far, for run.json and results.json."""
@@ -142,12 +142,12 @@ class Bounded:
                 turn = self._next_try(first, error, others_ran=self._ran > ran)
                 self._lost += 1
                 execution = self._run(job)
-            if turn is not None and self._in_vain < HOPELESS and machine.may_be_load(job.limits, execution):
+            if turn is not None and self._in_vain < HOPELESS and host.may_be_load(job.limits, execution):
                 _LOG.warning("a job ran out of time on a busy machine, and is run once more, alone")
                 waiting, turn = turn, None
                 turn = self._turns.alone(waiting)
                 execution = self._run(job)
-                self._in_vain = self._in_vain + 1 if machine.may_be_load(job.limits, execution) else 0
+                self._in_vain = self._in_vain + 1 if host.may_be_load(job.limits, execution) else 0
             well, self._lost = True, 0
             self._ran += 1
             return execution

@@ -14,9 +14,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from retrial import owners
 from retrial.errors import SandboxError
 from retrial.sandboxes import _calls, _cgroup, _nobody, _protocol
+from retrial.system import leases
 from retrial.types import Limits
 
 SHM_BYTES = 64 << 20
@@ -138,7 +138,7 @@ class Bubble:
 def _outer_variables() -> dict[str, str]:
     """With our name: bwrap dies with us, but the copy that it makes of itself does so only once it is laid out."""
     found = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
-    return {**found, owners.VARIABLE: owners.mark(owners.Kind.PROCESSES, "")}
+    return {**found, leases.VARIABLE: leases.mark(leases.Kind.PROCESSES, "")}
 
 
 def check_tool() -> None:

@@ -7,11 +7,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from retrial import registry, scratch
+from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Language, Sandbox
+from retrial.system import scratch
+from retrial.system.files import write_data
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
-from retrial.whole_files import write_data
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
 FORKS = LIMITS.processes + 50

@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import PurePosixPath
 
-from retrial import machine
 from retrial.errors import SandboxError
 from retrial.sandboxes import _reports
 from retrial.sandboxes._allowance import Allowance, Meter
+from retrial.system import host
 from retrial.types import Execution, Job
 
 SCRIPT, SEALED = ".script", ".sealed"
@@ -217,7 +217,7 @@ class Session:
         self._entered[phase] = time.monotonic()
         if phase is Phase.RUNNING:
             self._allowance = Allowance(self._limits, self._entered[phase])
-            self._idle = machine.idle_seconds()
+            self._idle = host.idle_seconds()
 
     def extend(self, meter: Meter) -> bool:
         """Whether a running job has time left when its deadline has passed."""
@@ -268,7 +268,7 @@ class Session:
     def _idle_cores(self) -> float:
         """On average since the job began."""
         elapsed = time.monotonic() - self._entered[Phase.RUNNING]
-        return (machine.idle_seconds() - self._idle) / max(elapsed, 0.01)
+        return (host.idle_seconds() - self._idle) / max(elapsed, 0.01)
 
     def _complaint(self) -> str:
         lines = (self._stderr.text() + self._pending.decode(errors="replace")).strip().splitlines()

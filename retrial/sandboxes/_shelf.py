@@ -21,13 +21,13 @@ from docker.api import APIClient
 from docker.errors import APIError
 from docker.utils import parse_repository_tag
 
-from retrial import paths
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.plain import to_json
 from retrial.sandboxes import _images, _pulls
 from retrial.store import read_json
+from retrial.system import paths
+from retrial.system.files import write_data
 from retrial.types import Environment
-from retrial.whole_files import write_data
 
 LEDGER = "images.json"
 LOCKS = "images"

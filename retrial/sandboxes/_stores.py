@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from retrial import paths
 from retrial.errors import EnvironmentMissing
+from retrial.system import paths
 from retrial.types import fingerprint
 
 SCRIPTS = paths.PROJECT / "docker" / "prepare"

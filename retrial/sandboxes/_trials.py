@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from retrial import scratch
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes._probe import probe
+from retrial.system import scratch
 from retrial.types import Environment, Execution, Job, Limits
 
 TRIED = "no network, no files of the host, processes, memory of a process and of a whole job, disk, output, time"

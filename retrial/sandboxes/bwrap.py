@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from retrial import answers, machine, registry
+from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
-from retrial.machine import Machine
 from retrial.protocols import Context, Language, Toolchain
 from retrial.sandboxes import _bubble, _cgroup, _protocol, _stores, _stream
 from retrial.sandboxes._probe import numbers
+from retrial.system import host, secret_paths
+from retrial.system.host import Machine
 from retrial.types import Environment, Execution, Job, fingerprint
 
 NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
@@ -77,7 +78,7 @@ class Bwrap:
         return {"sandbox": self.name, "version": _bubble.version(), "limits": method.name, **memory}
 
     def machine(self) -> Machine:
-        return machine.here()
+        return host.here()
 
     def run(self, job: Job) -> Execution:
         _bubble.check_tool()
@@ -92,7 +93,7 @@ class Bwrap:
 
 
 def make(context: Context) -> Bwrap:
-    return Bwrap(answers.places(getattr(context.options, "benchmark", "")))
+    return Bwrap(secret_paths.places(getattr(context.options, "benchmark", "")))
 
 
 def _start(job: Job, slot: _cgroup.Slot, hidden: tuple[Path, ...]) -> _bubble.Bubble:
@@ -117,7 +118,7 @@ def _view(job: Job, hidden: tuple[Path, ...]) -> _bubble.View:
     shown = ("/usr", *(target for source, target in toolchain.binds if source == target))
     return _bubble.View(
         binds=(*toolchain.binds, *(((prepared, prepared),) if os.path.isdir(prepared) else ())),
-        covered=tuple(map(str, answers.below(map(Path, shown), hidden))),
+        covered=tuple(map(str, secret_paths.below(map(Path, shown), hidden))),
         symlinks=toolchain.symlinks,
         files=toolchain.files,
         variables={**_protocol.ENVIRONMENT, "PATH": path, _protocol.STORE: str(store)},

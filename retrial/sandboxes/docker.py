@@ -15,12 +15,12 @@ from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.errors import APIError, ImageNotFound, InvalidVersion
 from docker.utils import kwargs_from_env
 
-from retrial import machine, owners
 from retrial.errors import EnvironmentMissing, SandboxError
-from retrial.machine import Machine
 from retrial.protocols import Context
 from retrial.sandboxes import _confine, _death, _disk, _images, _protocol, _stream
 from retrial.sandboxes._shelf import Shelf, refuse_too_small
+from retrial.system import host, leases
+from retrial.system.host import Machine
 from retrial.types import Environment, Execution, Job
 
 LABEL = "retrial"
@@ -94,7 +94,7 @@ class Docker:
             said = client.info()
         found = Machine(cores=said["NCPU"], memory_mb=said["MemTotal"] / (1 << 20))
         if _is_here():
-            return Machine(cores=found.cores, memory_mb=min(found.memory_mb, machine.free_mb()))
+            return Machine(cores=found.cores, memory_mb=min(found.memory_mb, host.free_mb()))
         return found
 
     def run(self, job: Job) -> Execution:
@@ -171,7 +171,7 @@ def _api_version() -> str:
 @contextmanager
 def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     """A container of ours; gone afterwards, and everything in it."""
-    owner = owners.mark(owners.Kind.CONTAINERS, address())
+    owner = leases.mark(leases.Kind.CONTAINERS, address())
     name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
@@ -188,7 +188,7 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
                 removed = True
         finally:
             if not removed:
-                owners.me().leaves(f"container {name}")
+                leases.me().leaves(f"container {name}")
 
 
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:

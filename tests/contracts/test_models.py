@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from retrial import paths, registry
+from retrial import registry
 from retrial.attempts import Message, Reply, Request
 from retrial.errors import RetrialError
 from retrial.models import ModelSettings
 from retrial.protocols import Context, Model
+from retrial.system import paths
 from tests.parts import require, weights
 from tests.servers import ChatServer, reply
 

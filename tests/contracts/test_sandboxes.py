@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from retrial import owners, registry
+from retrial import registry
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import _cgroup, _probe
+from retrial.system import leases
 from retrial.types import Environment, Execution, Job, Limits
 from tests import cgroups
 from tests.parts import PYTHON, ready, require
@@ -410,7 +411,7 @@ def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
 def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
-    own = f"{owners.me().name}-"
+    own = f"{leases.me().name}-"
     assert [path for path in cgroups.of_jobs() if path.name.startswith(own)] == []
     if sandbox.name == "docker":
         from docker import from_env

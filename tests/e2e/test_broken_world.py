@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from retrial.claims import SCORING, claimed
 from retrial.store import Run as Stored
+from retrial.system.locks import SCORING, claimed
 from tests import engines, servers
 from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies

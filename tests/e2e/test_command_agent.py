@@ -12,7 +12,7 @@ import pytest
 
 from retrial.languages._python_toolchain import interpreter
 from retrial.sandboxes import _images
-from retrial.secrets import HIDDEN
+from retrial.system.secrets import HIDDEN
 from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, TESTS, WRONG, write_exercise
 from tests.parts import PYTHON, ready

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from retrial import owners, paths
 from retrial.patches import diff
 from retrial.protocols import Sandbox
+from retrial.system import leases, paths
 from tests import cgroups
 from tests.conftest import PROJECT
 from tests.exercises import RIGHT, STUB, write_exercise
@@ -83,7 +83,7 @@ def scored(folder: Path, home: Path, word: str, sandbox: str) -> tuple[int, set[
     with (folder / "stderr.txt").open("w+") as said:
         run = subprocess.Popen([*command, *options], stderr=said, cwd=folder, env=environment)
         while run.poll() is None:
-            names |= {path.name for path in (paths.cache() / owners.FOLDER).glob("*")}
+            names |= {path.name for path in (paths.cache() / leases.FOLDER).glob("*")}
             with suppress(subprocess.TimeoutExpired):
                 run.wait(LOOK)
     assert run.returncode == 0, (folder / "stderr.txt").read_text()

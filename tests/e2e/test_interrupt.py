@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.claims import claimed
 from retrial.store import Run as Stored
+from retrial.system.locks import claimed
 from tests import servers
 from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, TESTS, reply, write_exercise, write_replies

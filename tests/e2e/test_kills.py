@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from retrial import owners
 from retrial.store import Run
+from retrial.system import leases
 from tests.conftest import PROJECT, own_cache
 from tests.counting_model import Question, question
 from tests.e2e.test_orphans import left_by
@@ -259,7 +259,7 @@ def killed(place: Place, undisturbed: list[Question]) -> Killed:
         for progress, delay in moments(whole - 1):
             times.append(place.kill(place.harness("killed", server), partial(asked_so_far, server, progress), delay))
             found.append((len(server.requests()), answered(run)))
-            names |= {path.name for path in (place.cache / owners.FOLDER).glob("*")}
+            names |= {path.name for path in (place.cache / leases.FOLDER).glob("*")}
             print(f"  killed with {len(found[-1][1])} answered, {len(finished(run))} tasks finished")
         server.release()
         command = place.harness("killed", server)
@@ -315,7 +315,7 @@ def test_what_was_answered_is_paid_for_once(place: Place, killed: Killed) -> Non
 def test_nothing_of_the_killed_is_left(place: Place, killed: Killed) -> None:
     assert killed.owners, "whoever is killed leaves a name"
     assert [left_by(owner) for owner in killed.owners if left_by(owner)] == []
-    assert list((place.cache / owners.FOLDER).iterdir()) == []
+    assert list((place.cache / leases.FOLDER).iterdir()) == []
     assert list(killed.run.folder.rglob(".*")) == []
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial import owners, paths, scratch
-from retrial.owners import Kind
 from retrial.sandboxes import _cgroup, docker
+from retrial.system import leases, paths, scratch
+from retrial.system.leases import Kind
 from retrial.types import Limits
 from tests import engines
 from tests.conftest import PROJECT, Run
 from tests.exercises import RIGHT, reply, write_exercise, write_replies
 from tests.parts import ready
-from tests.test_owners import lives
+from tests.system.test_leases import lives
 
 pytestmark = pytest.mark.real
 PATIENCE = 120.0
@@ -56,7 +56,7 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
         while not sleepers(marker):
             assert process.poll() is None, "it ended before its job began"
         [owner] = (
-            each for each in (paths.cache() / owners.FOLDER).iterdir() if f'"pid": {process.pid}' in each.read_text()
+            each for each in (paths.cache() / leases.FOLDER).iterdir() if f'"pid": {process.pid}' in each.read_text()
         )
         process.kill()
         process.wait()
@@ -108,12 +108,12 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
         assert left_by(owner)[Kind.FOLDERS]
-        ours = left_by(owners.me().name)
+        ours = left_by(leases.me().name)
         with scratch.folder() as folder:
             assert "Removed what a program that was killed had left" in start(run)
             assert folder.is_dir()
         assert left_by(owner) == {}
-        assert left_by(owners.me().name) == ours
+        assert left_by(leases.me().name) == ours
         assert "Removed" not in start(run)
     other.close()
 

@@ -10,7 +10,7 @@ import pytest
 from retrial import registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import select
-from retrial.paths import PROJECT
+from retrial.system.paths import PROJECT
 from tests import odd_patches
 from tests.red_team.cases import KINDS, Case, benchmark, cases, task
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from retrial import owners, safe_files
+from retrial import safe_files
 from retrial.errors import UsageError
+from retrial.system import leases
 
 MEMORY = Path("/dev/shm")
 ROOM = 20
@@ -22,13 +23,13 @@ SMALL = 10_000_000
 def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     """A temporary folder for about `size` bytes: in memory where there is room for it, which is ten times as quick."""
     there = where or place(size) or Path(tempfile.gettempdir())
-    made = Path(tempfile.mkdtemp(prefix=prefix(owners.mark(owners.Kind.FOLDERS, there)), dir=there))
+    made = Path(tempfile.mkdtemp(prefix=prefix(leases.mark(leases.Kind.FOLDERS, there)), dir=there))
     try:
         yield made
     finally:
         safe_files.remove_all(made)
         if os.path.lexists(made):
-            owners.me().leaves(str(made))
+            leases.me().leaves(str(made))
 
 
 def prefix(owner: str) -> str:

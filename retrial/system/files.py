@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from retrial import owners, room
-from retrial.secrets import KNOWN
+from retrial.system import leases, room
+from retrial.system.secrets import KNOWN
 
 _NUMBERS = itertools.count()
 
@@ -41,7 +41,7 @@ def write_if_other(path: Path, content: bytes) -> None:
 
 def _write(path: Path, content: bytes, *, sure: bool) -> None:
     # Carries our name: who is killed in the middle leaves it.
-    owner = owners.mark(owners.Kind.FILES, path.parent)
+    owner = leases.mark(leases.Kind.FILES, path.parent)
     temporary = f"{path.parent}/.{path.name[:40]}.{owner}.{next(_NUMBERS)}"
     try:
         with os.fdopen(_created(temporary), "wb") as file:

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from retrial import runlog
 from retrial.errors import SandboxError
-from retrial.progress import Progress, say
-from retrial.secrets import KNOWN
 from retrial.store import Run
+from retrial.system import run_log
+from retrial.system.console import Progress, say
+from retrial.system.secrets import KNOWN
 
 LOG = logging.getLogger("retrial.somewhere")
 
 
-def lines(run: Run, name: str = runlog.NAME) -> list[dict[str, Any]]:
+def lines(run: Run, name: str = run_log.NAME) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run.logs / name).read_text().splitlines()]
 
 
@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> Run:
 
 def test_every_go_begins_with_who_and_what_and_is_added(run: Run) -> None:
     for command in ("python harness.py", "python report.py"):
-        with runlog.Kept(run, command):
+        with run_log.Kept(run, command):
             LOG.info("at work")
     found = lines(run)
     assert [line["message"] for line in found] == ["started", "at work", "ended"] * 2
@@ -43,7 +43,7 @@ def test_every_go_begins_with_who_and_what_and_is_added(run: Run) -> None:
 
 
 def test_a_line_says_when_how_grave_where_and_what(run: Run) -> None:
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         LOG.warning("%s of %s", 3, 4, extra={"task": "one", "path": Path("a")})
     line = lines(run)[1]
     assert line["time"].endswith("+00:00") and len(line["time"]) == len("2026-01-01T00:00:00.000+00:00")
@@ -59,11 +59,11 @@ def test_a_line_says_when_how_grave_where_and_what(run: Run) -> None:
 
 def test_what_a_job_logs_says_which_task_it_is_about(run: Run) -> None:
     def job(name: str) -> None:
-        with runlog.about(task=name):
+        with run_log.about(task=name):
             LOG.info("inside", extra={"attempt": 1})
         LOG.info("outside")
 
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         threads = [threading.Thread(target=job, args=(name,)) for name in ("a", "b")]
         for thread in threads:
             thread.start()
@@ -77,11 +77,11 @@ def test_a_broken_job_leaves_its_traceback(run: Run) -> None:
     def give_way() -> None:
         raise SandboxError("the sandbox is gone")
 
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         try:
             give_way()
         except SandboxError as error:
-            runlog.broken("not measured", error, task="one")
+            run_log.broken("not measured", error, task="one")
     (line,) = (line for line in lines(run) if line["level"] == "error")
     assert "in give_way" in line["traceback"] and line["task"] == "one"
     assert line["message"] == "not measured: SandboxError: the sandbox is gone"
@@ -89,7 +89,7 @@ def test_a_broken_job_leaves_its_traceback(run: Run) -> None:
 
 def test_how_a_go_ended_is_said_also_when_by_a_defect_of_ours(run: Run) -> None:
     for error in (KeyboardInterrupt(), SandboxError("no engine"), ZeroDivisionError("oh")):
-        with pytest.raises(type(error)), runlog.Kept(run, ""):
+        with pytest.raises(type(error)), run_log.Kept(run, ""):
             raise error
     assert messages(run, level="warning") == ["ended: interrupted", "ended: no engine"]
     (line,) = (line for line in lines(run) if line["level"] == "critical")
@@ -97,13 +97,13 @@ def test_how_a_go_ended_is_said_also_when_by_a_defect_of_ours(run: Run) -> None:
 
 
 def test_what_people_are_told_is_there_too(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         say("100 % done")
         say("note: look at this")
         with Progress("harness", 1) as progress:
             progress.step("one: plausible", "1 plausible")
     assert messages(run, level="warning") == ["note: look at this"]
-    assert messages(run, where="retrial.progress") == [
+    assert messages(run, where="retrial.system.console") == [
         "100 % done",
         "note: look at this",
         "harness 1/1: one: plausible [1 plausible]",
@@ -113,8 +113,8 @@ def test_what_people_are_told_is_there_too(run: Run, capsys: pytest.CaptureFixtu
 
 def test_details_are_there_only_for_who_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for word in ("", "debug"):
-        monkeypatch.setenv(runlog.VARIABLE, word)
-        with runlog.Kept(run, ""):
+        monkeypatch.setenv(run_log.VARIABLE, word)
+        with run_log.Kept(run, ""):
             LOG.debug("detail with %s", word)
     assert messages(run, level="debug") == ["detail with debug"]
 
@@ -123,9 +123,9 @@ def test_what_comes_before_the_run_is_known_waits_for_it(run: Run, capsys: pytes
     ours = logging.getLogger("retrial")
     before = ours.handlers, ours.level, ours.propagate
     try:
-        runlog.begin()
+        run_log.begin()
         LOG.warning("an orphan")
-        with runlog.Kept(run, ""):
+        with run_log.Kept(run, ""):
             LOG.info("at work")
     finally:
         ours.handlers, _, ours.propagate = before
@@ -135,8 +135,8 @@ def test_what_comes_before_the_run_is_known_waits_for_it(run: Run, capsys: pytes
 
 
 def test_a_full_log_makes_room_for_itself_and_keeps_one_older(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runlog, "LARGEST", 2000)
-    with runlog.Kept(run, ""):
+    monkeypatch.setattr(run_log, "LARGEST", 2000)
+    with run_log.Kept(run, ""):
         for number in range(100):
             LOG.info("line %d", number)
     assert sorted(path.name for path in run.logs.iterdir()) == ["run.log", "run.log.1"]
@@ -148,20 +148,20 @@ def test_a_full_log_makes_room_for_itself_and_keeps_one_older(run: Run, monkeypa
 def test_a_log_that_cannot_be_written_is_no_reason_to_stop(run: Run) -> None:
     run.logs.parent.mkdir(parents=True)
     run.logs.write_text("a file where the folder should be")
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         LOG.info("at work")
     assert run.logs.read_text() == "a file where the folder should be"
 
 
 def test_a_full_disk_is_no_reason_to_stop(run: Run) -> None:
     run.logs.mkdir(parents=True)
-    (run.logs / runlog.NAME).symlink_to("/dev/full")
-    with runlog.Kept(run, ""):
+    (run.logs / run_log.NAME).symlink_to("/dev/full")
+    with run_log.Kept(run, ""):
         LOG.info("at work")
 
 
 def test_a_message_with_a_mistake_in_it_is_no_reason_to_stop(run: Run) -> None:
-    with runlog.Kept(run, ""):
+    with run_log.Kept(run, ""):
         LOG.info("%d tasks", "many")
         LOG.info("at work")
     assert messages(run) == ["started", "at work", "ended"]
@@ -170,7 +170,7 @@ def test_a_message_with_a_mistake_in_it_is_no_reason_to_stop(run: Run) -> None:
 def test_no_secret_is_in_it(run: Run) -> None:
     key = "sk-runlog-5f1c09d2a77b4e"
     KNOWN.learn(key)
-    with runlog.Kept(run, f"python harness.py --agent-env A={key}"):
+    with run_log.Kept(run, f"python harness.py --agent-env A={key}"):
         LOG.error("said %s", key, exc_info=ValueError(key), extra={"body": {"key": key}})
-    text = (run.logs / runlog.NAME).read_text()
+    text = (run.logs / run_log.NAME).read_text()
     assert key not in text and text.count("***") == 4

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import orphans, owners, scratch
-from retrial.owners import Kind
-from retrial.whole_files import write_atomically
+from retrial.system import cleanup, leases, scratch
+from retrial.system.files import write_atomically
+from retrial.system.leases import Kind
 from tests.conftest import PROJECT
 from tests.parts import require
 
@@ -20,13 +20,13 @@ from tests.parts import require
 MAKER = """
 import os, subprocess, sys, tempfile
 from pathlib import Path
-from retrial import owners, scratch
+from retrial.system import leases, scratch
 
 where = Path(sys.argv[1])
-half = owners.mark(owners.Kind.FILES, where)
+half = leases.mark(leases.Kind.FILES, where)
 (where / f".results.json.{half}.x").write_text("half")
-mark = owners.mark(owners.Kind.PROCESSES, "")
-child = subprocess.Popen(["sleep", "1000"], env={owners.VARIABLE: mark}, start_new_session=True)
+mark = leases.mark(leases.Kind.PROCESSES, "")
+child = subprocess.Popen(["sleep", "1000"], env={leases.VARIABLE: mark}, start_new_session=True)
 # On a busy machine a new program may not have its variables yet.
 while not Path(f"/proc/{child.pid}/environ").read_bytes():
     pass
@@ -87,19 +87,19 @@ def test_what_a_killed_process_left_is_removed_and_said(
 ) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        orphans.remove()
+        cleanup.remove()
         assert list(maker.where.iterdir()) == []
         assert not lives(maker.child)
     assert "1 process, 1 folder, 1 file" in capsys.readouterr().err
-    assert os.listdir(cache / owners.FOLDER) == []
+    assert os.listdir(cache / leases.FOLDER) == []
 
 
 def test_what_a_living_process_has_is_its_own(tmp_path: Path) -> None:
     with Maker(tmp_path / "here") as maker:
-        orphans.remove()
+        cleanup.remove()
         assert len(list(maker.where.iterdir())) == 2 and lives(maker.child)
         maker.kill()
-        orphans.remove()
+        cleanup.remove()
         assert not lives(maker.child)
 
 
@@ -108,7 +108,7 @@ def test_who_ends_by_itself_leaves_no_trace(tmp_path: Path, cache: Path) -> None
         os.kill(maker.child, 9)
         maker.end()
     assert not maker.folder.exists()
-    assert os.listdir(cache / owners.FOLDER) == []
+    assert os.listdir(cache / leases.FOLDER) == []
 
 
 def test_an_owner_of_another_cache_is_somebody_else(
@@ -117,10 +117,10 @@ def test_an_owner_of_another_cache_is_somebody_else(
     with Maker(tmp_path / "here") as maker:
         maker.kill()
         monkeypatch.setenv("RETRIAL_CACHE", str(tmp_path / "other"))
-        orphans.remove()
+        cleanup.remove()
         assert maker.folder.is_dir() and lives(maker.child)
         monkeypatch.setenv("RETRIAL_CACHE", str(cache))
-        orphans.remove()
+        cleanup.remove()
         assert not maker.folder.exists()
 
 
@@ -132,10 +132,10 @@ def test_an_owner_of_another_machine_cannot_be_judged_and_one_of_an_earlier_boot
 ) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / owners.FOLDER).iterdir()
+        [file] = (cache / leases.FOLDER).iterdir()
         first, *rest = file.read_text().splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), **changed}), *rest]) + "\n")
-        orphans.remove()
+        cleanup.remove()
         assert maker.folder.exists() == file.exists() == left
         os.kill(maker.child, 9) if left else None
 
@@ -144,54 +144,54 @@ def test_what_another_namespace_of_this_machine_made_is_left_to_whoever_sees_it(
     """A container with the same cache has another /dev/shm and other processes: it finds nothing there."""
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / owners.FOLDER).iterdir()
+        [file] = (cache / leases.FOLDER).iterdir()
         before = file.read_text()
         first, *rest = before.splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), "namespaces": "others"}), *rest]) + "\n")
-        orphans.remove()
+        cleanup.remove()
         assert maker.folder.exists() and lives(maker.child) and file.exists()
         file.write_text(before)
-        orphans.remove()
+        cleanup.remove()
         assert not maker.folder.exists() and not lives(maker.child) and not file.exists()
 
 
 def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_path: Path, cache: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / owners.FOLDER).iterdir()
+        [file] = (cache / leases.FOLDER).iterdir()
         with file.open("a") as notes:
             print(json.dumps({"kind": Kind.CONTAINERS, "place": f"unix://{tmp_path}/no.sock"}), file=notes)
-        orphans.remove()
+        cleanup.remove()
         assert not maker.folder.exists()
         assert file.exists()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"machine": 1}', '{"machine": "m", "boot": "b", "pid": "x"}'])
 def test_a_file_that_says_nothing_is_nobodys(cache: Path, content: str) -> None:
-    folder = cache / owners.FOLDER
+    folder = cache / leases.FOLDER
     folder.mkdir(parents=True)
     (folder / "odd").write_text(content)
-    assert list(owners.dead()) == []
+    assert list(leases.dead()) == []
 
 
 def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / owners.FOLDER).iterdir()
+        [file] = (cache / leases.FOLDER).iterdir()
         with file.open("a") as notes:
             notes.write('{"kind": "fol')
-        orphans.remove()
+        cleanup.remove()
         assert not maker.folder.exists() and not file.exists()
 
 
 def test_of_two_that_start_at_once_one_removes(tmp_path: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        first = owners.dead()
+        first = leases.dead()
         assert next(first).made
-        assert list(owners.dead()) == []
+        assert list(leases.dead()) == []
         first.close()
-        orphans.remove()
+        cleanup.remove()
         assert not maker.folder.exists()
 
 
@@ -200,10 +200,10 @@ def test_a_folder_that_only_looks_like_an_orphan_stays(tmp_path: Path, cache: Pa
     (precious / "data").mkdir(parents=True)
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / owners.FOLDER).iterdir()
+        [file] = (cache / leases.FOLDER).iterdir()
         link = maker.where / f"{scratch.prefix(file.name)}link"
         link.symlink_to(precious)
-        orphans.remove()
+        cleanup.remove()
         assert (precious / "data").is_dir() and link.is_symlink()
         os.kill(maker.child, 9) if lives(maker.child) else None
 
@@ -217,10 +217,10 @@ def test_where_nothing_can_be_noted_work_goes_on(tmp_path: Path, monkeypatch: py
 
 
 def test_a_fork_is_somebody_else() -> None:
-    mine = owners.me().name
+    mine = leases.me().name
     read, write = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(write, owners.me().name.encode())
+        os.write(write, leases.me().name.encode())
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 100).decode() not in ("", mine)
@@ -233,7 +233,7 @@ def test_a_file_under_way_carries_our_name_and_is_gone_when_it_could_not_be_made
     with pytest.raises(OSError, match="there"):
         write_atomically(tmp_path / "there", b"content")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    [(kind, place)] = owners.me()._places
+    [(kind, place)] = leases.me()._places
     assert (kind, place) == (Kind.FILES, str(tmp_path))
 
 

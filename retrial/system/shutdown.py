@@ -12,7 +12,7 @@ from types import FrameType
 
 from retrial.errors import Stopped
 from retrial.program import INTERRUPTED, signals
-from retrial.progress import say
+from retrial.system.console import say
 
 HEARD = (
     "Stopping: what is under way is finished and written, then the program ends. An agent with a program of its own "

@@ -7,14 +7,14 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from retrial import hands
+from retrial.system import subprocesses
 
 COUNT = 'mkdir "$1/$$" && ls "$1" | wc -l && rmdir "$1/$$"'
 
 
 def test_many_tasks_start_few_programs_at_once(tmp_path: Path) -> None:
     def count(_: int) -> int:
-        done = hands.run(("sh", "-c", COUNT, "sh", str(tmp_path)), timeout=60, capture_output=True, check=True)
+        done = subprocesses.run(("sh", "-c", COUNT, "sh", str(tmp_path)), timeout=60, capture_output=True, check=True)
         return int(done.stdout)
 
     with ThreadPoolExecutor(64) as pool:
@@ -25,6 +25,6 @@ def test_many_tasks_start_few_programs_at_once(tmp_path: Path) -> None:
 def test_a_signal_that_is_for_us_does_not_end_them() -> None:
     """Not even in the moment before they have a session of their own, which cannot be met by trying."""
     script = "kill -INT $$; kill -TERM $$; kill -HUP $$; echo alive"
-    done = hands.run(("sh", "-c", script), timeout=60, capture_output=True, check=True)
+    done = subprocesses.run(("sh", "-c", script), timeout=60, capture_output=True, check=True)
     assert done.stdout == b"alive\n"
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())

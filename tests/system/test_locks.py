@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial.claims import ASKING, SCORING, claimed
 from retrial.errors import UsageError
 from retrial.store import Run
+from retrial.system.locks import ASKING, SCORING, claimed
 from tests.conftest import PROJECT
 
 HOLDER = """
 import sys
 from pathlib import Path
-from retrial.claims import claimed
+from retrial.system.locks import claimed
 from retrial.store import Run
 
 with claimed(Run(Path(sys.argv[1]), "it")):

@@ -21,8 +21,8 @@ from types import MappingProxyType, TracebackType
 
 from retrial import __version__
 from retrial.errors import RetrialError
-from retrial.secrets import KNOWN
 from retrial.store import Run
+from retrial.system.secrets import KNOWN
 
 NAME = "run.log"
 LARGEST = 32_000_000

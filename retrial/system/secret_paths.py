@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from retrial import paths
+from retrial.system import paths
 
 
 def places(benchmark: str) -> tuple[Path, ...]:

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.progress import say
 from retrial.store import Run
+from retrial.system.console import say
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.secrets import HIDDEN, KNOWN, Known, hidden
 from retrial.store import Run
+from retrial.system.secrets import HIDDEN, KNOWN, Known, hidden
 from tests.rows import edit, record
 
 KEY = "sk-Test/5f1c+09d2=a77b&4e"

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from retrial import owners, safe_files, scratch
+from retrial import safe_files
 from retrial.errors import RetrialError
-from retrial.owners import Dead, Kind
-from retrial.progress import say
+from retrial.system import leases, scratch
+from retrial.system.console import say
+from retrial.system.leases import Dead, Kind
 
 LOOKS = 10
 DYING_SECONDS = 5.0
@@ -27,7 +28,7 @@ Remover = Callable[[str, str], Iterator[str]]
 
 def remove() -> None:
     """What cannot be removed now is tried again at the next start; nothing of this stands in a program's way."""
-    for dead in owners.dead():
+    for dead in leases.dead():
         removed = dict[Kind, int]()
         whole = dead.whole
         for kind, place in dead.made:
@@ -98,7 +99,7 @@ def _killed(pid: int, owner: str) -> bool:
         # Whoever has this pid later is not meant.
         process = os.pidfd_open(pid)
         try:
-            if f"{owners.VARIABLE}={owner}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if f"{leases.VARIABLE}={owner}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
                 select.select([process], [], [], DYING_SECONDS)
                 return True

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from retrial import cache, kept
+from retrial import cache
 from retrial.cache import Verdicts
-from retrial.secrets import Known
+from retrial.system import cache_entries
+from retrial.system.secrets import Known
 from retrial.types import Outcome, Verdict
 
 SECRET = "s-5f1c09d2a77b4e"
@@ -22,21 +23,21 @@ def entry(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("value", ["return a + b\n", "", {"a": ["ä", None, 1.5, "\udc80"]}, [], {}])
 def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
-    kept.write(entry, value)
-    assert kept.read(entry) == value
+    cache_entries.write(entry, value)
+    assert cache_entries.read(entry) == value
 
 
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known()
     known.learn(SECRET)
-    for module in ("retrial.plain", "retrial.whole_files", "retrial.cache"):
+    for module in ("retrial.plain", "retrial.system.files", "retrial.cache"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
-    kept.write(entry, f"key = '{SECRET}'")
-    assert kept.read(entry) == f"key = '{SECRET}'"
+    cache_entries.write(entry, f"key = '{SECRET}'")
+    assert cache_entries.read(entry) == f"key = '{SECRET}'"
 
 
 def test_nothing_is_kept_at_a_path_that_does_not_exist(entry: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert kept.read(entry) is None
+    assert cache_entries.read(entry) is None
     assert capsys.readouterr().err == ""
 
 
@@ -52,16 +53,16 @@ def test_nothing_is_kept_at_a_path_that_does_not_exist(entry: Path, capsys: pyte
     ],
 )
 def test_a_damaged_entry_is_named_and_not_used(entry: Path, change: object, capsys: pytest.CaptureFixture[str]) -> None:
-    kept.write(entry, "return a + b\n")
+    cache_entries.write(entry, "return a + b\n")
     entry.write_bytes(change(entry.read_bytes()))  # type: ignore[operator]
-    assert kept.read(entry) is None
+    assert cache_entries.read(entry) is None
     assert str(entry) in capsys.readouterr().err
 
 
 def test_an_entry_of_an_older_version_is_left_without_a_word(entry: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry.parent.mkdir()
     entry.write_text('"return a + b"\n')
-    assert kept.read(entry) is None
+    assert cache_entries.read(entry) is None
     assert capsys.readouterr().err == ""
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.secrets import Known
-from retrial.whole_files import write_if_other
+from retrial.system.files import write_if_other
+from retrial.system.secrets import Known
 
 
 def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
 def test_a_key_is_masked_before_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known()
     known.learn("sk-0123456789abcdef0123")
-    monkeypatch.setattr("retrial.whole_files.KNOWN", known)
+    monkeypatch.setattr("retrial.system.files.KNOWN", known)
     path = tmp_path / "log"
     path.write_bytes(b"the key is sk-0123456789abcdef0123")
     write_if_other(path, b"the key is sk-0123456789abcdef0123")

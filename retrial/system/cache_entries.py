@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from retrial.plain import exact_line
-from retrial.progress import NOTE, say
-from retrial.whole_files import write_data
+from retrial.system.console import NOTE, say
+from retrial.system.files import write_data
 
 _HEAD = b'{"kept": '
 _SEAL = b', "crc": "%08x"}\n'

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from retrial import paths
 from retrial.plain import fields_of
+from retrial.system import paths
 
 FOLDER = "alive"
 VARIABLE = "RETRIAL_OWNER"
