@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, cache, calibration, patches, program, table, trials
+from retrial import __version__, cache, calibration, program, table, trials
 from retrial.calibration import Calibration, Worth
 from retrial.checks import select
 from retrial.config import ReportOptions
 from retrial.errors import Overloaded
-from retrial.patches import Selection
+from retrial.patches import apply
+from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
 from retrial.references import Reference, reference
 from retrial.score import Scored, Scorer, eval_log, unmeasured
@@ -83,7 +84,7 @@ class Calibrator:
         return found, (*gold, stub)
 
     def _gold(self, task: Task, answer: Answer, known: Reference | None) -> tuple[Verdict, ...]:
-        selection = select(task, answer.patch, patches.touched(answer.patch))
+        selection = select(task, answer.patch, apply.touched(answer.patch))
         if isinstance(selection, Verdict):
             return (selection,) * calibration.RUNS
         check = known.strict(answer.check) if known else answer.check

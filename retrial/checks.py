@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from retrial import canaries, image_trees, patches, prebuilt, registry, reinstall
+from retrial import canaries, image_trees, prebuilt, registry, reinstall
 from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.judging import judge
-from retrial.names import encode
-from retrial.patches import Selection
+from retrial.patches import apply
+from retrial.patches.apply import Selection
+from retrial.patches.names import encode
 from retrial.protocols import Language, Sandbox
 from retrial.system import host
 from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
@@ -27,11 +28,11 @@ def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Ve
     """
     try:
         if task.anywhere:
-            return patches.select_anywhere(patches.normalise(patch), task.reserved, also)
+            return apply.select_anywhere(apply.normalise(patch), task.reserved, also)
         base = task.tree.files()
-        found = patches.select(patches.normalise(patch), patches.counts(task, base))
-        if task.partial and any(path in task.partial for path in patches.touched(found.patch)):
-            return patches.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
+        found = apply.select(apply.normalise(patch), apply.counts(task, base))
+        if task.partial and any(path in task.partial for path in apply.touched(found.patch)):
+            return apply.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
     return found
@@ -80,7 +81,7 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
         if task.environment.tree:
             job = _image_job(task, selection.patch, check, _script(task, selection.patch, check, sandbox))
         else:
-            patched = patches.patched(task.tree.files(), selection.patch)
+            patched = apply.patched(task.tree.files(), selection.patch)
             job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
     except PatchError as error:
         return _refused(selection, str(error))
@@ -111,7 +112,7 @@ def nothing_to_check(selection: Selection) -> Verdict:
     return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
 
 
-def _job(task: Task, patched: patches.Patched, check: Check, built: Mapping[str, bytes]) -> Job:
+def _job(task: Task, patched: apply.Patched, check: Check, built: Mapping[str, bytes]) -> Job:
     # Test, build and configuration files are written over whatever the patch left in their place.
     return Job(
         environment=task.environment,
@@ -133,7 +134,7 @@ def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     if check.reinstall is None:
         return image_trees.SCRIPT
     try:
-        needed = reinstall.needed(patches.touched(patch), check.reinstall, task.environment, sandbox)
+        needed = reinstall.needed(apply.touched(patch), check.reinstall, task.environment, sandbox)
     except InstallDiffers as error:
         raise InstallDiffers(f"{task.instance_id}: {error}.") from None
     return image_trees.SCRIPT if needed else image_trees.LEAN
@@ -160,8 +161,8 @@ def lint(task: Task, patch: str) -> tuple[str, ...]:
     """What is wrong with the edited files themselves that was not wrong before; reads, never runs."""
     if task.language not in registry.names("languages"):
         return ()
-    before = task.tree.some(patches.touched(patch))
-    return _language(task).lint(before, patches.patched(before, patch).files)
+    before = task.tree.some(apply.touched(patch))
+    return _language(task).lint(before, apply.patched(before, patch).files)
 
 
 def _linting(task: Task, patch: str) -> Future[tuple[str, ...]]:

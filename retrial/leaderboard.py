@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from retrial import image_trees, official
 from retrial.errors import PatchError
 from retrial.image_trees import Transcript
-from retrial.names import encode
+from retrial.patches.names import encode
 from retrial.plain import to_json
 from retrial.score import Scored
 from retrial.types import Outcome

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import cache, canaries, hidden_tests, patches, registry
+from retrial import cache, canaries, hidden_tests, registry
 from retrial.checks import check_selection, run_check, select
 from retrial.judging import STATUS_READER, proof
+from retrial.patches import apply
 from retrial.protocols import Language, Sandbox
 from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
 
@@ -162,7 +163,7 @@ def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts
     check = replace(answer.check, optional=True)
     name = cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
-    selection = select(task, answer.patch, patches.touched(answer.patch))
+    selection = select(task, answer.patch, apply.touched(answer.patch))
     if found is None and not isinstance(selection, Verdict):
         found = check_selection(task, selection, hidden_tests.plant(check, task.environment, sandbox), sandbox)
         if found.resolved:
@@ -172,7 +173,7 @@ def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts
 
 def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference | None:
     """What the reference showed here when `--gold` was run; None when it was not."""
-    selection = select(task, answer.patch, patches.touched(answer.patch))
+    selection = select(task, answer.patch, apply.touched(answer.patch))
     found = None
     if not isinstance(selection, Verdict):
         found = verdicts.get(cache.key(task, selection.patch, answer.check, sandbox))

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retrial import canaries, excerpts, leaderboard, patches, required_tests
+from retrial import canaries, excerpts, leaderboard, required_tests
 from retrial.errors import PatchError
 from retrial.leaderboard import Standing
+from retrial.patches import apply
 from retrial.score import Scored
 from retrial.tampering import Tampering
 from retrial.types import Task, Verdict
@@ -68,7 +69,7 @@ def _verdict(scored: Scored) -> Verdict:
 
 def _finds_gold_file(scored: Scored) -> bool:
     try:
-        return not set(patches.touched(scored.submission.patch)).isdisjoint(scored.gold_files)
+        return not set(apply.touched(scored.submission.patch)).isdisjoint(scored.gold_files)
     except PatchError:
         return False
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, hidden_tests, image_trees, patches, reinstall, required_tests, tampering
+from retrial import cache, hidden_tests, image_trees, reinstall, required_tests, tampering
 from retrial.calibration import calibrated
 from retrial.checks import check_selection, select
 from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
-from retrial.patches import Selection
+from retrial.patches import apply
+from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.references import Reference, recorded, reference, shown, stub_void
 from retrial.submissions import Submission
@@ -75,10 +76,10 @@ class Scorer:
         answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = self._reference(task, answer)
-        selection = select(task, submission.patch, patches.touched(answer.patch))
+        selection = select(task, submission.patch, apply.touched(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
         counted = "" if isinstance(selection, Verdict) else selection.patch
-        offline = not answer.check.network and reinstall.changes_dependencies(patches.touched(counted))
+        offline = not answer.check.network and reinstall.changes_dependencies(apply.touched(counted))
         if verdict.dropped or offline:
             # The official runner would have taken the whole patch, and fetched what the package then depends on.
             verdict = replace(verdict, official=None)
@@ -93,7 +94,7 @@ class Scorer:
             cached=cached,
             check=_kept(answer.check),
             counted=counted,
-            gold_files=tuple(patches.touched(answer.patch)),
+            gold_files=tuple(apply.touched(answer.patch)),
             tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )

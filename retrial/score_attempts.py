@@ -10,7 +10,7 @@ from retrial import past
 from retrial.errors import PatchError
 from retrial.keeping import keep_attempt
 from retrial.past import Brief
-from retrial.patches import normalise
+from retrial.patches.apply import normalise
 from retrial.rows import Row
 from retrial.scoring import Scoring
 from retrial.store import Run

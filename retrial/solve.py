@@ -24,13 +24,13 @@ from retrial.errors import (
     TreeError,
 )
 from retrial.lines import ENDED, KEPT, RESUMED, STARTED
+from retrial.patches.workspace import open_workspace
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.records import attempt_record
 from retrial.resume import Earlier, Resumed
 from retrial.types import Outcome, Task, Verdict
 from retrial.visible import VisibleCheck
-from retrial.workspace import open_workspace
 
 _LOG = logging.getLogger(__name__)
 

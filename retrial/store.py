@@ -18,7 +18,7 @@ from retrial import damage, ledger
 from retrial.attempts import Usage
 from retrial.errors import UsageError
 from retrial.journal import Journal
-from retrial.names import plain_path
+from retrial.patches.names import plain_path
 from retrial.plain import from_json, to_json
 from retrial.system import small_files
 from retrial.system.console import NOTE, say

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, patches
+from retrial import damage
 from retrial.errors import PatchError, UsageError
+from retrial.patches import apply
 from retrial.system import small_files
 
 
@@ -126,7 +127,7 @@ def _submission(row: Any, known: Collection[str], where: str, problems: list[str
 
 def _clean(patch: str | None) -> str:
     try:
-        return patches.normalise(patch or "")
+        return apply.normalise(patch or "")
     except PatchError:
         return patch or ""
 

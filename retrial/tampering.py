@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from retrial import patches, registry
+from retrial import registry
 from retrial.errors import PatchError
-from retrial.patches import Change
+from retrial.patches import apply
+from retrial.patches.apply import Change
 from retrial.types import Check, Task, Verdict
 
 LISTED = 50
@@ -102,9 +103,9 @@ def _kind(task: Task, change: Change, path: str) -> str:
     if not change.regular:
         return "submodule" if change.mode.startswith("16") else "symlink"
     for kind, globs in KINDS.items():
-        if patches.matches(path, globs):
+        if apply.matches(path, globs):
             return kind
-    if not patches.matches(path, task.reserved):
+    if not apply.matches(path, task.reserved):
         return "other"
     # What is left is reserved for its name alone, such as a module of the standard library's.
     return "test" if re.search("test|spec", path, re.IGNORECASE) else "start-up"
@@ -137,7 +138,7 @@ def _added(change: Change) -> Iterator[tuple[int, str]]:
 
 def _changes(patch: str) -> tuple[Change, ...]:
     try:
-        return patches.parse(patch)
+        return apply.parse(patch)
     except PatchError:
         # Refused as a whole, and the verdict says so.
         return ()

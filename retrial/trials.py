@@ -14,7 +14,7 @@ from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.merge import Merged
 from retrial.past import Past
-from retrial.patches import normalise
+from retrial.patches.apply import normalise
 from retrial.protocols import Benchmark, Context
 from retrial.selection import select_tasks
 from retrial.store import Run, find_run, latest_run

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from retrial import cache, patches
+from retrial import cache
 from retrial.checks import check_selection, lint, nothing_to_check, select
 from retrial.errors import InstallDiffers
-from retrial.patches import Selection
+from retrial.patches import apply
+from retrial.patches.apply import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
@@ -65,7 +66,7 @@ class VisibleCheck:
             return selection, recorded
         fallbacks: tuple[str, ...] = ()
         try:
-            check, fallbacks = self._choose(patches.touched(selection.patch))
+            check, fallbacks = self._choose(apply.touched(selection.patch))
             if isinstance(check, Check):
                 verdict = check_selection(self._task, selection, check, self._sandbox)
                 return selection, replace(verdict, chosen=check.chosen, fallbacks=fallbacks)

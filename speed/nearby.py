@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from retrial import git, nearby, unified
-from retrial.names import decode
+from retrial import nearby
+from retrial.patches import git
+from retrial.patches import parser as diff_parser
+from retrial.patches.names import decode
 from retrial.stats import wilson
 
 LITE = "SWE-bench/SWE-bench_Lite"
@@ -83,7 +85,7 @@ def read(folder: Path, others: bool) -> list[Sample]:
 
 
 def touched(path: Path) -> frozenset[str]:
-    changes = unified.parse(decode(path.read_bytes()))
+    changes = diff_parser.parse(decode(path.read_bytes()))
     return frozenset(name for change in changes for name in change.paths)
 
 

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import patches, repo_map
+from retrial import repo_map
 from retrial.agents import _finding
 from retrial.benchmarks.swebench import RESERVED
+from retrial.patches import apply
+from retrial.patches.clones import RepositoryTree
 from retrial.repo_map import _grammars
-from retrial.repositories import RepositoryTree
 from retrial.stats import wilson
 from retrial.types import Environment, Task
 from speed.nearby import Sample, clone, pick, read, tree
@@ -93,7 +94,7 @@ def editable(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
         path: content
         for path, content in files.items()
-        if len(content) <= _finding.SHOWN and b"\0" not in content and not patches.matches(path, RESERVED)
+        if len(content) <= _finding.SHOWN and b"\0" not in content and not apply.matches(path, RESERVED)
     }
 
 

@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retrial import cache, patches, registry
+from retrial import cache, registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.checks import check_selection
-from retrial.patches import Selection
+from retrial.patches import apply
+from retrial.patches.apply import Selection
 from retrial.protocols import Context, Sandbox
 from retrial.references import reference
 from retrial.system.paths import PROJECT
@@ -161,7 +162,7 @@ def remember(bench: Path, everything: Path) -> Path:
     answer = benchmark.answer(tasks[0].instance_id)
     known = reference(tasks[0], answer, sandbox, verdicts)
     # By other names and contexts than the reference's own diff has: the verdict is another one.
-    patch = patches.diff({"solution.py": STUB.encode()}, {"solution.py": b"# The sum.\n" + RIGHT.encode()})
+    patch = apply.diff({"solution.py": STUB.encode()}, {"solution.py": b"# The sum.\n" + RIGHT.encode()})
     verdict = check_selection(tasks[0], Selection(patch=patch, dropped=()), known.strict(answer.check), sandbox)
     assert known.verdict.resolved, known.verdict.reason
     lines = []

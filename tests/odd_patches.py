@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.names import quote
-from retrial.patches import Change, patched, select
+from retrial.patches.apply import Change, patched, select
+from retrial.patches.names import quote
 from retrial.types import Environment, Task
 from tests.repository_task import MemoryTree
 

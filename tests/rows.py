@@ -9,7 +9,7 @@ from typing import Any
 from retrial import image_trees, official
 from retrial.benchmarks._exercises import FolderTree
 from retrial.judging import judge
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.score import Scored
 from retrial.submissions import Submission
 from retrial.types import Check, Environment, Execution, Outcome, Required, Task, Verdict

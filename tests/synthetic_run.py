@@ -11,7 +11,7 @@ from retrial import past, transcript
 from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
 from retrial.benchmarks._exercises import FolderTree
 from retrial.journal import Line
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.plain import to_json
 from retrial.records import prediction_record
 from retrial.rows import Row, brief

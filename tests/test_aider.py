@@ -16,9 +16,9 @@ from retrial.attempts import Effort, Usage
 from retrial.chat import MeteredChat
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
+from retrial.patches.workspace import Folder
 from retrial.protocols import Context, Workspace
 from retrial.types import Verdict
-from retrial.workspace import Folder
 from tests.aider_parts import a_chat, a_task, verdict
 
 KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY": "sk-3", "TOGETHER_API_KEY": "sk-4"}

@@ -14,9 +14,9 @@ from retrial.agents._aider_env import Installation
 from retrial.attempts import Effort
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError
+from retrial.patches.workspace import open_workspace
 from retrial.protocols import Context
 from retrial.types import Task
-from retrial.workspace import open_workspace
 from tests import parts
 from tests.aider_parts import RIGHT, a_chat, a_task, verdict
 from tests.servers import Answer, ChatServer, reply, status

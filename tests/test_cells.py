@@ -19,9 +19,9 @@ from retrial.agents._errands import OUTPUT_BYTES, RESULT_BYTES
 from retrial.config import HarnessOptions
 from retrial.errors import SandboxError, UsageError
 from retrial.languages._python_toolchain import interpreter
+from retrial.patches.workspace import Folder, open_workspace
 from retrial.sandboxes import _images
 from retrial.types import Outcome, Verdict
-from retrial.workspace import Folder, open_workspace
 from tests.parts import PYTHON, ready
 
 pytestmark = pytest.mark.real

@@ -14,9 +14,9 @@ from retrial.attempts import Effort, Message, Reply, Usage
 from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.patches.workspace import Folder, open_workspace
 from retrial.protocols import Context
 from retrial.types import Outcome, Task, Verdict
-from retrial.workspace import Folder, open_workspace
 from tests.exercises import write_exercise
 from tests.parts import ready
 

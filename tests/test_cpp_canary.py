@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import patches, references
+from retrial import references
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.cache import Verdicts
 from retrial.canaries import NAME
 from retrial.checks import run_check
 from retrial.languages import cpp
 from retrial.languages._cpp_canary import canaries
+from retrial.patches import apply
 from retrial.readers.catch import make as reader
 from retrial.types import Canary, Execution, Naming, Outcome
 from tests.parts import ready
@@ -217,7 +218,7 @@ def test_a_wrong_solution_has_failed_and_one_that_is_equal_to_anything_has_tampe
             "ticket_price.cpp": SOURCE.format(result=result, body=body),
             **({"ticket_price.h": header} if header else {}),
         }
-        patch = patches.diff(base, {**base, **{path: text.encode() for path, text in files.items()}})
+        patch = apply.diff(base, {**base, **{path: text.encode() for path, text in files.items()}})
         return run_check(task, patch, known.strict(answer.check), sandbox).outcome
 
     assert tried("int", f"{REFUSED} return age < 6 ? 0 : age < 18 ? 4 : age < 65 ? 10 : 7;") is Outcome.RESOLVED

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.errors import TreeError
 from retrial.languages import cpp
+from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.catch import make as reader
 from retrial.sandboxes import bwrap, make_ready, skipped
@@ -108,11 +108,11 @@ def test_the_framework_is_no_source_of_the_task(benchmark: Exercism, task: Task)
 
 @pytest.mark.parametrize("name", ["more_test.cpp", "test/catch.hpp", "test/more.h", "catch.hpp", "CMakeLists.txt"])
 def test_tests_and_build_files_cannot_be_added(name: str, task: Task) -> None:
-    assert not patches.writable(task, name, task.tree.files())
+    assert not apply.writable(task, name, task.tree.files())
 
 
 def test_a_header_can_be_added(task: Task) -> None:
-    assert patches.writable(task, "more.h", task.tree.files())
+    assert apply.writable(task, "more.h", task.tree.files())
 
 
 def test_the_framework_is_compiled_once_for_all_exercises_that_have_the_same() -> None:
@@ -193,9 +193,9 @@ def test_a_program_that_ends_before_its_tests_is_no_pass(benchmark: Exercism, ta
     base = task.tree.files()
     ending = b"\n#include <unistd.h>\nstatic const int gone = (_exit(0), 0);\nint where() { return gone; }\n"
     answer = benchmark.answer(task.instance_id)
-    gold = patches.patched(base, answer.patch).files
+    gold = apply.patched(base, answer.patch).files
     (source,) = (path for path in task.editable if path.endswith(".cpp"))
-    verdict = run_check(task, patches.diff(base, {**gold, source: gold[source] + ending}), answer.check, sandbox)
+    verdict = run_check(task, apply.diff(base, {**gold, source: gold[source] + ending}), answer.check, sandbox)
     assert verdict.outcome is Outcome.BUILD_FAILED
     assert "no report" in verdict.reason
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git
 from retrial.attempts import Attempt, Effort, Reply, Request, ToolCall
 from retrial.benchmarks.exercism import Exercism
+from retrial.patches import git
 from retrial.protocols import Fault
 from retrial.types import Task
 from tests.exercises import RIGHT, reply, write_exercise

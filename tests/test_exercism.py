@@ -10,7 +10,7 @@ import pytest
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import select
 from retrial.errors import UsageError
-from retrial.patches import Selection, diff, patched
+from retrial.patches.apply import Selection, diff, patched
 from tests.exercises import RIGHT, write_exercise
 
 

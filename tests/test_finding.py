@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git
 from retrial.agents import _finding
+from retrial.patches import git
 from tests.repository_task import Scripted, attempt, repository
 
 CORE = b"def add(a, b):\n    return a - b\n"

@@ -12,7 +12,7 @@ from retrial import canaries
 from retrial.benchmarks.exercism import Exercism
 from retrial.cache import Verdicts
 from retrial.checks import check_selection, select
-from retrial.patches import Selection, diff
+from retrial.patches.apply import Selection, diff
 from retrial.protocols import Sandbox
 from retrial.references import reference
 from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict

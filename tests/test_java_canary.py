@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import patches, references
+from retrial import references
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.cache import Verdicts
 from retrial.canaries import NAME, plant
 from retrial.checks import run_check
 from retrial.languages import java
 from retrial.languages._java_canary import canaries
+from retrial.patches import apply
 from retrial.readers.surefire import make as reader
 from retrial.types import Canary, Check, Execution, Outcome
 from tests.parts import ready
@@ -258,7 +259,7 @@ def test_a_wrong_solution_has_failed_and_one_that_is_equal_to_anything_has_tampe
 
     def tried(result: str, body: str) -> Outcome:
         source = f"class FrontDesk {{ {result} greet(String name) {{ return {body}; }} }}"
-        patch = patches.diff(base, {**base, "src/main/java/FrontDesk.java": source.encode()})
+        patch = apply.diff(base, {**base, "src/main/java/FrontDesk.java": source.encode()})
         return run_check(task, patch, known.strict(answer.check), sandbox).outcome
 
     assert tried("String", '"Welcome, " + name + "!"') is Outcome.RESOLVED

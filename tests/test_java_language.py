@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.errors import TreeError
 from retrial.judging import judge
 from retrial.languages import java
+from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.surefire import make as reader
 from retrial.types import Check, Execution, Outcome, Status, Task
@@ -148,14 +148,14 @@ def task(benchmark: Exercism) -> Task:
 
 @pytest.mark.parametrize("name", ["module-info.java", "package-info.java", "ParcelLockersTest.java", "MoreTests.java"])
 def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str, task: Task) -> None:
-    assert not patches.writable(task, f"src/main/java/{name}", task.tree.files())
+    assert not apply.writable(task, f"src/main/java/{name}", task.tree.files())
 
 
 def test_a_new_class_beside_the_solution_counts(task: Task) -> None:
     base = task.tree.files()
-    assert patches.writable(task, "src/main/java/Helper.java", base)
+    assert apply.writable(task, "src/main/java/Helper.java", base)
     for path in ("src/test/java/Helper.java", "src/main/resources/a.java", "Helper.java", "pom.xml"):
-        assert not patches.writable(task, path, base)
+        assert not apply.writable(task, path, base)
 
 
 FAILED = """\
@@ -312,11 +312,11 @@ def test_a_solution_that_cannot_be_tested_is_no_pass_and_says_why(
     added: str, outcome: Outcome, why: str, benchmark: Exercism, task: Task, sandbox: Sandbox
 ) -> None:
     base, answer = task.tree.files(), benchmark.answer(task.instance_id)
-    gold = patches.patched(base, answer.patch).files
+    gold = apply.patched(base, answer.patch).files
     (source,) = task.editable
     head, _, tail = gold[source].decode().rpartition("}")
     wrong = {**gold, source: f"{head}{added}}}{tail}".encode()}
-    verdict = run_check(task, patches.diff(base, wrong), answer.check, sandbox)
+    verdict = run_check(task, apply.diff(base, wrong), answer.check, sandbox)
     assert (verdict.outcome, why in verdict.reason) == (outcome, True), verdict.reason
 
 
@@ -327,5 +327,5 @@ def test_a_solution_cannot_stand_in_for_the_libraries_of_its_tests(
     fake = b"package org.apache.maven.surefire.junitplatform; public class JUnitPlatformProvider {}\n"
     base, answer = task.tree.files(), benchmark.answer(task.instance_id)
     added = {**base, "src/main/java/JUnitPlatformProvider.java": fake}
-    verdict = run_check(task, patches.diff(base, added), answer.check, sandbox)
+    verdict = run_check(task, apply.diff(base, added), answer.check, sandbox)
     assert verdict.outcome is Outcome.TESTS_FAILED, verdict.output

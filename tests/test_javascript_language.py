@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.languages.javascript import make
+from retrial.patches import apply
 from retrial.protocols import Suite
 from retrial.readers.jest import make as reader
 from retrial.system.paths import PROJECT
@@ -148,12 +148,12 @@ def task(benchmark: Exercism) -> Task:
     ],
 )
 def test_a_file_that_a_tool_would_pick_up_by_its_name_does_not_count(name: str, task: Task) -> None:
-    assert not patches.writable(task, name, task.tree.files())
+    assert not apply.writable(task, name, task.tree.files())
 
 
 def test_a_new_module_beside_the_solution_counts(task: Task) -> None:
-    assert patches.writable(task, "helper.js", task.tree.files())
-    assert patches.writable(task, "latest.js", task.tree.files())
+    assert apply.writable(task, "helper.js", task.tree.files())
+    assert apply.writable(task, "latest.js", task.tree.files())
 
 
 def test_the_lock_file_names_no_registry() -> None:
@@ -168,7 +168,7 @@ def test_the_npm_that_is_fetched_first_is_the_one_in_the_lock_file() -> None:
 
 def checked(task: Task, check: Check, solution: str) -> Verdict:
     base = task.tree.files()
-    patch = patches.diff(base, {**base, task.editable[0]: solution.encode()})
+    patch = apply.diff(base, {**base, task.editable[0]: solution.encode()})
     return run_check(task, patch, check, ready("bwrap", task.environment))
 
 

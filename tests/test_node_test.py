@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from retrial import patches
 from retrial.benchmarks.exercism import Exercism
 from retrial.cache import Verdicts
 from retrial.checks import run_check
 from retrial.languages.javascript import make
+from retrial.patches import apply
 from retrial.protocols import Suite
 from retrial.references import Reference, reference
 from retrial.types import Check, Outcome, Status, Task, Verdict
@@ -97,7 +97,7 @@ def known(benchmark: Exercism, task: Task, tmp_path_factory: pytest.TempPathFact
 
 def checked(task: Task, check: Check, solution: str) -> Verdict:
     base = task.tree.files()
-    patch = patches.diff(base, {**base, "add.js": solution.encode()})
+    patch = apply.diff(base, {**base, "add.js": solution.encode()})
     return run_check(task, patch, check, ready("bwrap", task.environment))
 
 

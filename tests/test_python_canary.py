@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial import canaries as planting
-from retrial import patches
 from retrial.benchmarks.exercism import Exercism
 from retrial.cache import Verdicts
 from retrial.checks import run_check
 from retrial.languages import _python_canary
 from retrial.languages._python_canary import canaries, of_file
+from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.readers import junit
 from retrial.references import reference
@@ -461,7 +461,7 @@ def test_a_canary_of_any_shape_tells_what_forces_success_from_what_is_right_and_
 
     def scored(solution: str) -> Verdict:
         base = task.tree.files()
-        patch = patches.diff(base, {**base, "sum_up.py": solution.encode()})
+        patch = apply.diff(base, {**base, "sum_up.py": solution.encode()})
         check = replace(known.strict(answer.check), canaries=())
         return run_check(task, patch, planting.plant(check, shapes.values()), bwrap)
 

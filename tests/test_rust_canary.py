@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import cache, patches, references
+from retrial import cache, references
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.canaries import NAME
 from retrial.checks import run_check
 from retrial.languages._rust_canary import canaries
 from retrial.languages.rust import make
+from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.readers.libtest import make as reader
 from retrial.types import Canary, Execution, Outcome, Verdict
@@ -237,7 +238,7 @@ def scored(benchmark: Exercism, known: references.Reference, sandbox: Sandbox, c
     task = benchmark.tasks()[-1]
     base = task.tree.files()
     check = known.strict(benchmark.answer(task.instance_id).check)
-    return run_check(task, patches.diff(base, {**base, "src/lib.rs": code.encode()}), check, sandbox)
+    return run_check(task, apply.diff(base, {**base, "src/lib.rs": code.encode()}), check, sandbox)
 
 
 HONEST = """

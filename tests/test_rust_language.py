@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import run_check
 from retrial.errors import TreeError
 from retrial.languages.rust import make
+from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
 from retrial.readers.libtest import make as reader
 from retrial.types import Execution, Outcome, Status, Task, Verdict
@@ -211,7 +211,7 @@ def task(benchmark: Exercism) -> Task:
     ],
 )
 def test_a_file_that_cargo_would_pick_up_by_its_name_does_not_count(path: str, counts: bool, task: Task) -> None:
-    assert patches.writable(task, path, task.tree.files()) is counts
+    assert apply.writable(task, path, task.tree.files()) is counts
 
 
 def test_the_manifest_counts_in_part(task: Task) -> None:
@@ -228,11 +228,11 @@ def judged(benchmark: Exercism, sandbox: Sandbox, code: str, crates: str = "", *
     task = benchmark.tasks()[0]
     answer = benchmark.answer(task.instance_id)
     base = task.tree.files()
-    files = patches.patched(base, answer.patch).files
+    files = apply.patched(base, answer.patch).files
     files["src/lib.rs"] += code.encode()
     files["Cargo.toml"] += crates.encode()
     check = replace(answer.check, script=script or answer.check.script)
-    return run_check(task, patches.diff(base, files), check, sandbox)
+    return run_check(task, apply.diff(base, files), check, sandbox)
 
 
 @pytest.mark.real

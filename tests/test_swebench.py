@@ -14,7 +14,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench import SweBench
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
-from retrial.patches import matches
+from retrial.patches.apply import matches
 from retrial.protocols import Context
 from retrial.types import Check
 from tests import image_task

@@ -10,7 +10,7 @@ import pytest
 from retrial import registry, tampering
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import select
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.tampering import Suspicion, Tampering, Touched
 from retrial.types import Outcome, Task, Verdict
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from retrial.agents._cell import Cell, Errand, Ran
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
+from retrial.patches.workspace import Folder
 from retrial.sandboxes import _nobody, _stream
 from retrial.sandboxes._protocol import Ends
 from retrial.system import scratch
 from retrial.types import Limits, Verdict
-from retrial.workspace import Folder
 
 LIMITS = Limits(memory_mb=8192, processes=4096, cpus=float(os.cpu_count() or 1), disk_mb=4096)
 """Far more than an agent needs, and less than what would take this machine down."""

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from retrial import git, patches, registry, repo_map
+from retrial import registry, repo_map
+from retrial.patches import apply, git
 from retrial.types import Task
 
 LISTED = 400
@@ -59,10 +60,7 @@ def editable(task: Task) -> dict[str, bytes]:
     return {
         path: content
         for path, content in task.tree.files().items()
-        if path not in links
-        and path.isprintable()
-        and b"\0" not in content
-        and not patches.matches(path, task.reserved)
+        if path not in links and path.isprintable() and b"\0" not in content and not apply.matches(path, task.reserved)
     }
 
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrial import edits, patches, registry
+from retrial import edits, registry
 from retrial.agents import _finding
 from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
-from retrial.names import decode, encode
+from retrial.patches import apply
+from retrial.patches.names import decode, encode
 from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
 from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
@@ -208,9 +209,9 @@ class Session:
         """What was offered, and new files. A file that is there is never written over unseen; one of a repository's
         that can be shown is told apart later."""
         if path in self._offered or path in self._sizes:
-            return patches.writable(self._task, path, ())
+            return apply.writable(self._task, path, ())
         there = self._task.tree.some([path])
-        return path not in there and patches.writable(self._task, path, there)
+        return path not in there and apply.writable(self._task, path, there)
 
     def _apply(self, found: Edits) -> Edits:
         """All of them; or none, with the problem."""

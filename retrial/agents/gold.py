@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrial import patches
 from retrial.attempts import Effort
+from retrial.patches import apply
 from retrial.protocols import Benchmark, Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict
 
@@ -17,7 +17,7 @@ class Gold:
         self._benchmark = benchmark
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
-        patches.apply(workspace.root, self._benchmark.answer(task.instance_id).patch)
+        apply.apply(workspace.root, self._benchmark.answer(task.instance_id).patch)
         verdict = check()
         known = verdict.outcome is not Outcome.UNVERIFIED
         return Effort(edit_outcome=True, tests_outcomes=(verdict.resolved,) if known else ())

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, patches, registry
+from retrial import damage, registry
 from retrial.errors import PatchError, TreeError, UsageError
-from retrial.names import check_name, plain_path
+from retrial.patches import apply
+from retrial.patches.names import check_name, plain_path
 from retrial.protocols import Language
 from retrial.system import small_files
 from retrial.types import fingerprint
@@ -166,7 +167,7 @@ def _language(name: str) -> Language:
 
 
 def _is_test(path: str, language: Language) -> bool:
-    return patches.matches(path, language.tests)
+    return apply.matches(path, language.tests)
 
 
 def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language: Language) -> tuple[str, ...]:
@@ -178,7 +179,7 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
         if path.endswith(language.suffixes)
         and not any(path in names for names in files.values())
         and os.path.dirname(path) in folders
-        and not patches.matches(path, language.reserved)
+        and not apply.matches(path, language.reserved)
     ]
     return (*listed, *unlisted)
 

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import safe_files
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
-from retrial.names import plain_path
+from retrial.patches import untrusted_files
+from retrial.patches.names import plain_path
 from retrial.store import SAFE
 from retrial.system import small_files
 
@@ -148,7 +148,7 @@ def _refused(there: Mapping[str, os.DirEntry[str]]) -> list[str]:
     """What is not a regular file in a task's folder, though it is read later or not at all."""
     entries = list(there.values())
     if ASSETS in there and there[ASSETS].is_dir(follow_symlinks=False):
-        entries += safe_files.everything(Path(there[ASSETS].path))
+        entries += untrusted_files.everything(Path(there[ASSETS].path))
     kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
     return sorted(f"{plain_path(path)} is {kind}, not a regular file." for path, kind in kinds.items() if kind)
 

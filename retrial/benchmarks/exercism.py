@@ -12,10 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from retrial import GRADING, clones, damage, git, patches, registry
+from retrial import GRADING, damage, registry
 from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
-from retrial.clones import Source
 from retrial.errors import UsageError
+from retrial.patches import apply, git, shared_clones
+from retrial.patches.shared_clones import Source
 from retrial.protocols import Context, Language, Suite
 from retrial.store import SAFE
 from retrial.system import cache_entries, paths
@@ -166,7 +167,9 @@ def make(context: Context) -> Exercism | None:
         languages = BUNDLED[name]
         return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show, fresh=fresh)
     if source := SOURCES.get(name):
-        return Exercism(clones.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh)
+        return Exercism(
+            shared_clones.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh
+        )
     if not context.name or not root.is_dir():
         return None
     return Exercism(root, root.resolve().name, image=image, show_editor_files=show, fresh=fresh)
@@ -204,7 +207,7 @@ def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes], *, f
     path = paths.cache() / "patches" / name[:2] / f"{name}.json"
     found = None if fresh else cache_entries.read(path)
     if not isinstance(found, str):
-        found = patches.diff(base, after)
+        found = apply.diff(base, after)
         cache_entries.write(path, found)
     return found
 

@@ -11,15 +11,16 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from retrial import clones, image_trees, nearby, official, patches, reinstall
+from retrial import image_trees, nearby, official, reinstall
 from retrial.benchmarks import _eval_script, _swebench_repo, _swebench_rows
 from retrial.benchmarks._swebench_rows import Origin, Row
 from retrial.benchmarks._swebench_tables import HUB_ID, SUFFIXES
-from retrial.clones import Source
 from retrial.config import NEARBY
 from retrial.errors import UsageError
+from retrial.patches import apply, shared_clones
+from retrial.patches.clones import RepositoryTree
+from retrial.patches.shared_clones import Source
 from retrial.protocols import Context
-from retrial.repositories import RepositoryTree
 from retrial.store import file_name
 from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
 
@@ -99,7 +100,7 @@ class SweBench:
     def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
         row = self._rows[instance_id]
         secrets = row.secrets()
-        hidden_tests = patches.touched(secrets.test_patch)
+        hidden_tests = apply.touched(secrets.test_patch)
         if self._visible_tests == "none":
             return "no visible tests were asked for"
         if not _eval_script.bare_command(secrets.eval_script, hidden_tests):
@@ -139,12 +140,12 @@ class SweBench:
         check = self._check(scripts, required, SECONDS, more=assets, reinstall=self._reinstall(secrets.eval_script))
         look = _eval_script.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
-        return Answer(patch=patches.normalise(secrets.patch), check=replace(check, prebuild=fetched))
+        return Answer(patch=apply.normalise(secrets.patch), check=replace(check, prebuild=fetched))
 
     def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
         """The test files to run, as they are at the base commit; none for the whole suite."""
         if self._visible_tests == "original":
-            return tuple(path for path in _tree(row).some(hidden_tests) if patches.matches(path, RESERVED))
+            return tuple(path for path in _tree(row).some(hidden_tests) if apply.matches(path, RESERVED))
         if self._visible_tests == NEARBY:
             return nearby.choose(tuple(edited), _tree(row).files())
         return ()
@@ -211,7 +212,7 @@ def _required(row: Row) -> Required:
 def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
     """Those that a canary can go into: modules of Python, whose runners we know."""
     python = official.parsers().get(row.log_parser) == "python"
-    return tuple(path for path in patches.touched(test_patch) if python and path.endswith(".py"))
+    return tuple(path for path in apply.touched(test_patch) if python and path.endswith(".py"))
 
 
 def _environment(row: Row) -> Environment:
@@ -281,4 +282,4 @@ def _name(given: str) -> str:
 
 
 def _all_tasks() -> Path:
-    return clones.checkout(TASKS)
+    return shared_clones.checkout(TASKS)

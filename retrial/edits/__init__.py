@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from retrial.attempts import Reply
 from retrial.edits._refused import shown
 from retrial.errors import PatchError
-from retrial.names import check_name, encode
+from retrial.patches.names import check_name, encode
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 
 EMPTY = "Your reply is empty. Write the edits in the form that was asked for. Files to edit: {files}"

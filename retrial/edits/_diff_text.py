@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from retrial import names
 from retrial.edits._hunks import Hunk, goes_on, signed, without_blank_tail
 from retrial.edits._refused import Refused, shown
 from retrial.edits._segments import Segment
 from retrial.errors import PatchError
+from retrial.patches import names
 
 BAD_LINE = """\
 Nothing was changed: this line of the diff begins with none of `+`, `-` and a blank:

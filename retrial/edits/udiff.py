@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
-from retrial import names
 from retrial.attempts import Reply
 from retrial.edits._diff_text import NULL, Reader, Section
 from retrial.edits._hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
 from retrial.edits._names import alone, known
 from retrial.edits._refused import Refused, shown
 from retrial.edits._segments import Segment, segments
+from retrial.patches import names
 from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\

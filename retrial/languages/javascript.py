@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from retrial import patches
 from retrial.languages import _host, _javascript_canary, _node_test, _reference, _shell
+from retrial.patches import apply
 from retrial.protocols import Language, Suite, Toolchain
 from retrial.types import Canary
 
@@ -106,7 +106,7 @@ def script(suite: Suite) -> str:
         return SETTINGS + suite.command
     node = _node_test.wanted(suite.contents)
     # By path Jest would run helpers of the tests as well.
-    tests = shlex.join([path for path in suite.tests if patches.matches(path, RUN)] or suite.tests)
+    tests = shlex.join([path for path in suite.tests if apply.matches(path, RUN)] or suite.tests)
     if suite.hidden:
         return SETTINGS + _shell.TEST + (_node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
@@ -115,12 +115,12 @@ def script(suite: Suite) -> str:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return _javascript_canary.candidates({path: text for path, text in files.items() if patches.matches(path, RUN)})
+    return _javascript_canary.candidates({path: text for path, text in files.items() if apply.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Every test of the list is switched on; one that is skipped by `test.skip` is not of the list."""
-    return {path: SKIPPED.sub(rb"\1", text) if patches.matches(path, TESTS) else text for path, text in files.items()}
+    return {path: SKIPPED.sub(rb"\1", text) if apply.matches(path, TESTS) else text for path, text in files.items()}
 
 
 def toolchain() -> Toolchain | str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from retrial import safe_files
 from retrial.errors import RetrialError
+from retrial.patches import untrusted_files
 from retrial.system import leases, scratch
 from retrial.system.console import say
 from retrial.system.leases import Dead, Kind
@@ -62,7 +62,7 @@ def _folders(owner: str, place: str) -> Iterator[str]:
         seen = os.lstat(path)
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
             raise OSError(f"{path} is no folder of ours")
-        safe_files.remove_all(path)
+        untrusted_files.remove_all(path)
         if os.path.lexists(path):
             raise OSError(f"{path} cannot be removed")
         yield str(path)

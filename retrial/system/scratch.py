@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from retrial import safe_files
 from retrial.errors import UsageError
+from retrial.patches import untrusted_files
 from retrial.system import leases
 
 MEMORY = Path("/dev/shm")
@@ -27,7 +27,7 @@ def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     try:
         yield made
     finally:
-        safe_files.remove_all(made)
+        untrusted_files.remove_all(made)
         if os.path.lexists(made):
             leases.me().leaves(str(made))
 

@@ -14,7 +14,7 @@ from retrial import registry
 from retrial.attempts import Reply, ToolCall
 from retrial.edits import read
 from retrial.errors import PatchError
-from retrial.names import check_name
+from retrial.patches.names import check_name
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 from tests.conftest import PROJECT
 from tests.tiers import TIER

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from tests.conftest import PROJECT, Run
 from tests.e2e.test_known_scores import results
 from tests.e2e.test_swebench import name, write_rows

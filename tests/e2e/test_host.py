@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from retrial.system import leases, paths
 from tests import cgroups

@@ -306,7 +306,7 @@ def test_the_reference_is_run_once_and_fresh_runs_it_again(run: Run, home: Path,
 
 
 def _row(module: str, content: str) -> str:
-    from retrial.patches import diff
+    from retrial.patches.apply import diff
     from tests.exercises import STUB
 
     patch = diff({f"{module}.py": STUB.encode()}, {f"{module}.py": content.encode()})

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from tests.conftest import Run
 from tests.exercises import STUB, write_exercise
 

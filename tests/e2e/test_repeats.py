@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from tests.conftest import Run
 from tests.e2e.test_calibrate import FLICKERING
 from tests.exercises import RIGHT, STUB, WRONG, reply, write_exercise

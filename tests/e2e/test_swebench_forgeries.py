@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from tests import image_task
 from tests.conftest import Run

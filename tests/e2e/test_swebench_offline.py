@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from tests import image_task
 from tests.conftest import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retrial.patches import diff
+from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retrial import checks, safe_files
+from retrial import checks
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import PatchError
-from retrial.patches import apply, diff, parse, patched
+from retrial.patches import untrusted_files
+from retrial.patches.apply import apply, diff, parse, patched
 from retrial.types import Outcome, Task, Verdict
 from tests.fuzz.mutation import NAMES, changed_lines, fuzz
 from tests.odd_patches import BASE, DONE, PLAIN, added, exercise, sample
@@ -159,7 +160,7 @@ def test_a_patch_is_applied_whole_or_not_at_all_and_nothing_outside_changes(
         now = {path: content for path, content in seen(around).items() if not path.startswith(f"{inside}/")}
         assert now == outside
     finally:
-        safe_files.remove_all(inside)
+        untrusted_files.remove_all(inside)
 
 
 contents = st.lists(

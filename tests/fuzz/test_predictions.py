@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from retrial import submissions
 from retrial.errors import PatchError, UsageError
-from retrial.patches import parse
+from retrial.patches.apply import parse
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz
 from tests.odd_patches import PLAIN, sample
 

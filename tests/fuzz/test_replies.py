@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retrial import registry
 from retrial.attempts import Reply, ToolCall
 from retrial.edits import read
-from retrial.names import check_name, encode
+from retrial.patches.names import check_name, encode
 from retrial.protocols import Edit, EditFormat
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
 

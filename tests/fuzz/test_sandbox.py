@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from retrial import cache
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.patches import diff, patched
+from retrial.patches.apply import diff, patched
 from retrial.protocols import Sandbox
 from retrial.score import Scored, Scorer
 from retrial.submissions import Submission

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from retrial import patches
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.patches import apply
 from retrial.types import Task
 from tests import odd_patches
 
@@ -57,7 +57,7 @@ class Case:
         tables = _tables(self.language)
         exercise: Mapping[str, str] = tables["exercises"][self.exercise]
         alone = set(self.files) == set(self.dropped)
-        return patches.diff(
+        return apply.diff(
             _encoded(_shown(exercise)),
             _encoded({**_shown(exercise), **(tables["wrong"][self.exercise] if alone else {}), **self.files}),
         )

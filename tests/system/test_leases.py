@@ -247,10 +247,10 @@ def test_what_is_mounted_in_a_folder_is_never_removed_with_it(tmp_path: Path, ca
     script = f"""
 import os, subprocess, sys
 from pathlib import Path
-from retrial import safe_files
+from retrial.patches import untrusted_files
 subprocess.run(["mount", "--bind", {str(precious)!r}, {str(holder / "a b")!r}], check=True)
 os.environ["PATH"] = os.environ["PATH"] if {can_unmount} else ""
-safe_files.remove_all(Path({str(holder)!r}))
+untrusted_files.remove_all(Path({str(holder)!r}))
 """
     # In mounts of its own, so that nothing is left of them whatever happens.
     alone = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]

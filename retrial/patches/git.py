@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from retrial.errors import NotMeasured, UsageError
-from retrial.names import encode
+from retrial.patches.names import encode
 from retrial.system import subprocesses
 
 SECONDS = 120.0

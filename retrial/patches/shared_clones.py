@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.git import Result
-from retrial.names import encode
+from retrial.patches.git import Result
+from retrial.patches.names import encode
 from retrial.system import paths, scratch
 from retrial.system.console import say
 

@@ -11,7 +11,7 @@ import pytest
 
 from retrial import checks
 from retrial.errors import PatchError
-from retrial.patches import diff, patched
+from retrial.patches.apply import diff, patched
 from retrial.types import Task, Verdict
 from tests.odd_patches import BASE, DONE, PLAIN, STUB, added, binary, exercise, sample, section
 from tests.repository_task import repository

@@ -15,11 +15,11 @@ from fnmatch import translate
 from pathlib import Path
 from typing import TypeAlias
 
-from retrial import git, patches, safe_files
 from retrial.errors import NotMeasured, PatchError, TreeError
-from retrial.names import check_name, decode, encode
+from retrial.patches import apply, git, untrusted_files
+from retrial.patches.names import check_name, decode, encode
+from retrial.patches.untrusted_files import File
 from retrial.protocols import Tree
-from retrial.safe_files import File
 from retrial.system import scratch
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
@@ -65,13 +65,13 @@ class Folder:
         if self._last is None or self._last[0] != found:
             contents = {path: content for path, (_, content) in found.items()}
             modes = {path: mode for path, (mode, _) in found.items()}
-            self._last = found, patches.diff(self._base, contents, modes, before_modes=self._modes)
+            self._last = found, apply.diff(self._base, contents, modes, before_modes=self._modes)
         return self._last[1]
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None when there is none, or when it lies outside."""
         try:
-            file = safe_files.read(self.root, path)
+            file = untrusted_files.read(self.root, path)
         except PatchError:
             return None
         return file.content if file else None
@@ -79,22 +79,22 @@ class Folder:
     def write(self, path: str, content: bytes) -> None:
         """Raises: PatchError when the path leaves the workspace or goes through a symlink."""
         try:
-            old = safe_files.read(self.root, path)
+            old = untrusted_files.read(self.root, path)
         except PatchError:
             old = None
-        safe_files.write(self.root, path, File(content, old is not None and old.executable))
+        untrusted_files.write(self.root, path, File(content, old is not None and old.executable))
 
     def remove(self, path: str) -> None:
         """Raises: PatchError as `write` does, or when there is no such file."""
         try:
-            safe_files.remove(self.root, path)
+            untrusted_files.remove(self.root, path)
         except FileNotFoundError as error:
             raise PatchError(f"There is no file '{path}' to remove.") from error
 
     def hand_over(self, user: int) -> None:
         """Make everything here that user's; what is known to be as in the base stays known."""
         still = [path for path, known in self._untouched.items() if known == _look(f"{self.root}/{path}")]
-        for entry in safe_files.everything(self.root):
+        for entry in untrusted_files.everything(self.root):
             if entry.stat(follow_symlinks=False).st_uid != user:
                 os.lchown(entry.path, user, user)
         os.lchown(self.root, user, user)
@@ -110,7 +110,7 @@ class Folder:
         omitted: list[str] = []
         room = MAX_BYTES
         for path, entry in self._in_order():
-            with safe_files.changing():
+            with untrusted_files.changing():
                 signature = self._untouched.get(path)
                 if signature and signature == _signature(entry.stat(follow_symlinks=False)):
                     found[path] = self._original(path)
@@ -132,7 +132,7 @@ class Folder:
             del entries[path]
         sizes = {}
         for path, entry in entries.items():
-            with safe_files.changing():
+            with untrusted_files.changing():
                 sizes[path] = entry.stat(follow_symlinks=False).st_size
         return [
             (path, entries[path])
@@ -179,10 +179,10 @@ def _folders(paths: Iterable[str]) -> set[str]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
     found: list[os.DirEntry[str]] = []
-    with safe_files.changing():
-        safe_files.permit(folder, 0o500)
+    with untrusted_files.changing():
+        untrusted_files.permit(folder, 0o500)
         with os.scandir(folder) as entries:
-            found = [entry for entry in entries if entry.name.lower() != ".git" and safe_files.nameable(entry)]
+            found = [entry for entry in entries if entry.name.lower() != ".git" and untrusted_files.nameable(entry)]
     return found
 
 
@@ -197,9 +197,9 @@ def _content(root: Path, entry: os.DirEntry[str], path: str, most: int) -> _Foun
             return git.SYMLINK, os.fsencode(os.readlink(entry.path))
         if not stat.S_ISREG(found.st_mode):
             return None
-        safe_files.permit(Path(entry.path), 0o400)
+        untrusted_files.permit(Path(entry.path), 0o400)
         # From the root: a folder on the way may by now be a link to somewhere else. And it may have grown.
-        file = safe_files.read(root, path, most + 1)
+        file = untrusted_files.read(root, path, most + 1)
     except PatchError:
         return None
     if file is None or len(file.content) > most:
@@ -222,7 +222,7 @@ def open_workspace(
         root = holder / check_name(name)
         root.mkdir()
         try:
-            safe_files.fill(root, base, modes)
+            untrusted_files.fill(root, base, modes)
         except PatchError as error:
             raise TreeError(f"The task's tree cannot be laid out: {error}") from error
         _commit(root, base, modes)
@@ -271,7 +271,7 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
         work.mkdir()
         git.lay(git_dir, bare=False)
         for path, content in rules.items():
-            safe_files.write(work, path, File(content))
+            untrusted_files.write(work, path, File(content))
         # A file may be called `:!x`, which git would take for an order.
         names = b"".join(b"./" + encode(path) + b"\0" for path in paths)
         done = git.run(

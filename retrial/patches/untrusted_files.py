@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import git
 from retrial.errors import PatchError
-from retrial.names import check_name
+from retrial.patches import git
+from retrial.patches.names import check_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK, so that a named pipe cannot hold us.

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from pathlib import Path, PurePosixPath
 
-from retrial import git, safe_files
 from retrial.errors import NotMeasured, PatchError
-from retrial.hunks import CHOPPED
-from retrial.names import check_name, decode, encode
-from retrial.safe_files import File
+from retrial.patches import git, untrusted_files
+from retrial.patches.hunks import CHOPPED
+from retrial.patches.names import check_name, decode, encode
+from retrial.patches.parser import Change, Kind, normalise, parse
+from retrial.patches.untrusted_files import File
 from retrial.system import scratch
 from retrial.types import Task
-from retrial.unified import Change, Kind, normalise, parse
 
 __all__ = [
     "Change",
@@ -181,13 +181,13 @@ def apply(folder: Path, patch: str) -> None:
     Raises: PatchError when it does not apply or would go through a symlink; then nothing has changed.
     """
     changes = parse(patch)
-    found = {path: safe_files.read(folder, path) for path in _touched(changes)}
+    found = {path: untrusted_files.read(folder, path) for path in _touched(changes)}
     results = _results(changes, {path: file for path, file in found.items() if file is not None})
     for path, file in results.items():
         if file is not None:
-            safe_files.write(folder, path, file)
+            untrusted_files.write(folder, path, file)
         elif found[path] is not None:
-            safe_files.remove(folder, path)
+            untrusted_files.remove(folder, path)
 
 
 def diff(
@@ -241,7 +241,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
         work.mkdir()
         git.lay(git_dir)
         for path, file in before.items():
-            safe_files.write(work, path, file)
+            untrusted_files.write(work, path, file)
         _git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)
         return {path: _file(work / path) for path in _touched(changes)}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import PatchError
-from retrial.patches import Kind, apply, diff, normalise, parse, patched, select
+from retrial.patches.apply import Kind, apply, diff, normalise, parse, patched, select
 from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
 # What is applied, and how

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git
 from retrial.errors import PatchError, UsageError
-from retrial.patches import apply, counts, diff, parse, patched, select, select_anywhere, writable
+from retrial.patches import git
+from retrial.patches.apply import apply, counts, diff, parse, patched, select, select_anywhere, writable
 from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
 
 

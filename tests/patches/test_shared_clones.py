@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from retrial import clones
 from retrial.benchmarks.exercism import ALIASES, SOURCES
-from retrial.clones import Source
 from retrial.errors import UsageError
+from retrial.patches import shared_clones
+from retrial.patches.shared_clones import Source
 
 
 @pytest.fixture
@@ -36,18 +36,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.usefixtures("home")
 def test_a_clone_is_of_the_commit_and_asks_nobody_again(source: Source) -> None:
-    folder = clones.checkout(source)
+    folder = shared_clones.checkout(source)
     assert (folder / "file.txt").read_text() == "one"
     shutil.rmtree(source.url)
-    assert clones.checkout(source) == folder
+    assert shared_clones.checkout(source) == folder
 
 
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_cloned_is_said_and_nothing_is_left(source: Source, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be cloned"):
-        clones.checkout(Source(url=source.url, commit="f" * 40))
+        shared_clones.checkout(Source(url=source.url, commit="f" * 40))
     with pytest.raises(UsageError, match="Clone it by hand"):
-        clones.checkout(Source(url=str(tmp_path / "nowhere"), commit=source.commit))
+        shared_clones.checkout(Source(url=str(tmp_path / "nowhere"), commit=source.commit))
     assert list((tmp_path / "cache" / "clones").iterdir()) == []
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from retrial import git
 from retrial.errors import TreeError
-from retrial.repositories import WHOLE, RepositoryTree
+from retrial.patches import git
+from retrial.patches.clones import WHOLE, RepositoryTree
+from retrial.patches.workspace import open_workspace
 from retrial.system import paths
-from retrial.workspace import open_workspace
 from tests.conftest import PROJECT
 
 NAME = "owner/name"
@@ -77,7 +77,7 @@ def clone() -> Path:
 
 READ = """
 import sys
-from retrial.repositories import RepositoryTree
+from retrial.patches.clones import RepositoryTree
 print(RepositoryTree(repository="owner/name", commit=sys.argv[1]).files())
 """
 
