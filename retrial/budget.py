@@ -13,7 +13,7 @@ from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.prices import Price, no_price
 
 if TYPE_CHECKING:
-    from retrial.store import Run
+    from retrial.store.runs import Run
 
 MESSAGE_TOKENS = 32
 """What a provider writes around a message or a call: its role, its beginning, its end."""

@@ -21,7 +21,7 @@ from retrial.references import Reference, reference
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.scoring import by_id, scorer_elsewhere
 from retrial.selection import select_tasks
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.summary import SCHEMA
 from retrial.system import paths, run_log

@@ -10,12 +10,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, past, program, selected, shards, submissions, trials
+from retrial import __version__, outputs, pairs, program, selected, shards, submissions, trials
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.score_run import score_run
-from retrial.store import Run, find_run, read_json
+from retrial.store import history
+from retrial.store.runs import Run, find_run, read_json
 from retrial.summary import SCHEMA
 from retrial.system import paths
 from retrial.system.console import NOTE, say
@@ -121,7 +122,7 @@ def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
         yield Entry(run=trial.run, trial=trial)
         return
     stored = run.config()
-    if not past.group_kind(stored):
+    if not history.group_kind(stored):
         yield Entry(run=run)
         return
     for member in (Run(home, each["run"]) for each in stored["runs"]):
@@ -176,7 +177,7 @@ def _refuse_other_benchmarks(entries: Sequence[Entry]) -> None:
 def _benchmark(entry: Entry) -> Mapping[str, Any]:
     if entry.trial:
         return entry.trial.benchmark.provenance
-    identity = past.identity(entry.run, entry.run.config())
+    identity = history.identity(entry.run, entry.run.config())
     return {"source": identity.get("benchmark"), "digest": identity.get("benchmark_digest")}
 
 
@@ -209,8 +210,8 @@ def _covers(entry: Entry, content: Mapping[str, Any]) -> bool:
     run = entry.run
     scored, skipped = {each["instance_id"] for each in content["instances"]}, set(content["skipped"])
     missing = set[str]()
-    if past.holds_predictions(run.config()):
-        found = past.read(run)
+    if history.holds_predictions(run.config()):
+        found = history.read(run)
         predicted, missing = set(found.records), set(found.not_predicted)
         files = [run.prediction_path(instance_id) for instance_id in predicted]
     else:

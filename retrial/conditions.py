@@ -8,9 +8,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from retrial import shapes
 from retrial.errors import UsageError
-from retrial.store import read_json
+from retrial.store import shapes
+from retrial.store.runs import read_json
 from retrial.system.words import counted, some
 from retrial.types import Outcome
 

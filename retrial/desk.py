@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from retrial import journal
 from retrial.budget import Budget, purse
-from retrial.journal import Journal, Line
 from retrial.pace import Trouble
-from retrial.store import Run
+from retrial.store import journal
+from retrial.store.journal import Journal, Line
+from retrial.store.runs import Run
 from retrial.system import room
 from retrial.system.shutdown import Stop
 from retrial.turns import Turn, Turns

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from retrial import agent_failures, past, program
+from retrial import program
 from retrial.plan import Plan, options_of, price_of
 from retrial.prices import no_price
 from retrial.protocols import Sandbox
 from retrial.sandboxes import skipped
 from retrial.stats import total
+from retrial.store import agent_failures, history
 from retrial.system.words import counted
 from retrial.table import money
 from retrial.types import Environment, Task
@@ -33,7 +34,7 @@ def show(plan: Plan, sandbox: Sandbox) -> int:
 
 def waiting(plan: Plan, left_out: Collection[str]) -> list[Task]:
     """Return the tasks that would be done."""
-    ids, done = plan.without_prediction(left_out), past.briefs(plan.run, plan.tasks)
+    ids, done = plan.without_prediction(left_out), history.briefs(plan.run, plan.tasks)
     if agent_failures.is_repeated(plan.run, done, ids):
         ids = set(done)
     return [task for task in plan.tasks if task.instance_id in ids]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from retrial import past, shards
+from retrial import shards
 from retrial.errors import UsageError
-from retrial.past import Past
 from retrial.protocols import Benchmark
-from retrial.store import Run, find_run
+from retrial.store import history
+from retrial.store.history import Past
+from retrial.store.runs import Run, find_run
 from retrial.system import paths
 from retrial.types import Task
 
@@ -22,8 +23,8 @@ def runs(texts: Iterable[str], benchmark: Benchmark, run: Run) -> tuple[Past, ..
             raise UsageError(f"--prior takes runs of harness.py, and {text} is a file from elsewhere.")
         if prior.name == run.name:
             raise UsageError(f"Run '{run.name}' cannot be its own --prior: name another run with --run.")
-        found.append(past.read(prior))
-    past.refuse_other_benchmark(found, benchmark.provenance["source"], benchmark.provenance["digest"])
+        found.append(history.read(prior))
+    history.refuse_other_benchmark(found, benchmark.provenance["source"], benchmark.provenance["digest"])
     return tuple(found)
 
 
@@ -43,4 +44,4 @@ def left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
 
 def is_settled(prior: Sequence[Past], task: Task) -> bool:
     records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
-    return any(past.settled(record) for record in records)
+    return any(history.settled(record) for record in records)

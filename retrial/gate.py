@@ -13,8 +13,8 @@ from retrial.conditions import Side, read_config, read_results, refuse_other_ben
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.pairs import Pair, pair
-from retrial.plain import to_json
-from retrial.store import Run, find_run
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run, find_run
 from retrial.system import paths
 from retrial.system.console import NOTE, say
 from retrial.system.words import one_line

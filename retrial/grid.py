@@ -13,7 +13,7 @@ from retrial.identity import identity
 from retrial.plan import Plan, make_plan, with_models
 from retrial.recorded import PREFIX
 from retrial.several import Several
-from retrial.store import Run, file_name
+from retrial.store.runs import Run, file_name
 from retrial.system import paths
 
 KIND = "grid"

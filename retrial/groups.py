@@ -12,7 +12,7 @@ from retrial.errors import UsageError
 from retrial.repeated import IDENTICAL, Repeat
 from retrial.score_run import score_run
 from retrial.selected import what_was_left
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.summary import SCHEMA, Report, compared
 from retrial.system import paths
 from retrial.system.console import say

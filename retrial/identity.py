@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from retrial import past, registry, shards
+from retrial import registry, shards
 from retrial.errors import UsageError
 from retrial.plan import Plan
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN, hidden
 from retrial.types import fingerprint
 
@@ -78,9 +79,9 @@ def refuse_change(run: Run, new: Mapping[str, Any], *, kind: str = "") -> None:
     stored = run.config()
     if stored.get("program") != "harness.py":
         raise UsageError(f"Run '{run.name}' holds predictions made elsewhere: name another run with --run.")
-    found = past.group_kind(stored)
+    found = history.group_kind(stored)
     if found != kind:
-        raise UsageError(f"'{run.name}' is {past.GROUPS.get(found, 'one run')} already: name another with --run.")
+        raise UsageError(f"'{run.name}' is {history.GROUPS.get(found, 'one run')} already: name another with --run.")
     shard = shards.stored(stored)
     old = {**stored.get("identity", {}), **(shard.identity if shard else {})}
     # As it would be read back.

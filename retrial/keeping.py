@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial import leaderboard, past, served, transcript
+from retrial import leaderboard, served
 from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
-from retrial.past import Brief
-from retrial.records import prediction_record
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log, unmeasured
-from retrial.store import Run
+from retrial.store import history, transcript
+from retrial.store.history import Brief
+from retrial.store.predictions import prediction_record
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.system import run_log
 from retrial.tried import Judged
@@ -38,7 +39,7 @@ def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: 
     if isinstance(result, Prediction) and not why:
         record = prediction_record(result)
         run.write_prediction(task.instance_id, record, chat)
-        came.done[task.instance_id] = past.brief(record)
+        came.done[task.instance_id] = history.brief(record)
     else:
         run.write_chat(task.instance_id, chat)
         journal.append("not_measured", reason=why)

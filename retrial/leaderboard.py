@@ -10,8 +10,8 @@ from retrial import image_trees, official
 from retrial.errors import PatchError
 from retrial.image_trees import Transcript
 from retrial.patches.names import encode
-from retrial.plain import to_json
 from retrial.score import Scored
+from retrial.store.json_io import to_json
 from retrial.types import Outcome
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, past, shards
+from retrial import __version__, shards
 from retrial.attempts import Usage
 from retrial.errors import UsageError
-from retrial.past import Brief, Past
 from retrial.shards import Together
 from retrial.stats import total
-from retrial.store import Run, find_run
+from retrial.store import history
+from retrial.store.history import Brief, Past
+from retrial.store.runs import Run, find_run
 from retrial.system.console import say
 from retrial.types import Task
 
@@ -52,7 +53,7 @@ def read(home: Path, texts: Sequence[str]) -> list[Source]:
         if folders.count(folder) > 1:
             raise UsageError(f"Run '{name}' is named twice.")
     first = found[0].identity
-    past.refuse_other_benchmark(found[1:], first.get("benchmark"), first.get("benchmark_digest"))
+    history.refuse_other_benchmark(found[1:], first.get("benchmark"), first.get("benchmark_digest"))
     titles = (each.run.name if names.count(each.run.name) == 1 else str(each.run.folder) for each in found)
     return [Source(past=each, title=title) for each, title in zip(found, titles, strict=True)]
 
@@ -93,9 +94,9 @@ def _read(home: Path, text: str) -> Past:
         run = Run.at(Path(text))
     if run is None:
         raise UsageError(f"{text} is no run: only runs of harness.py can be made one result.")
-    if past.is_merged(run.config()):
+    if history.is_merged(run.config()):
         raise UsageError(f"Run '{run.name}' is itself made of several: name those.")
-    return past.read(run)
+    return history.read(run)
 
 
 def _target(home: Path, name: str, sources: Sequence[Source]) -> Run:
@@ -105,7 +106,7 @@ def _target(home: Path, name: str, sources: Sequence[Source]) -> Run:
     if run.folder.resolve() in [source.past.run.folder.resolve() for source in sources]:
         raise UsageError(f"Run '{name}' is one of those to be made one result: give that another name with --run.")
     stored = run.config() if run.exists() else {}
-    if stored and not past.is_merged(stored):
+    if stored and not history.is_merged(stored):
         raise UsageError(f"There is a run '{name}' already that was not made of several: name another with --run.")
     if stored and not set(stored["sources"]) <= {source.title for source in sources}:
         say(f"note: run '{name}' was made of {', '.join(stored['sources'])}; it is made anew")
@@ -115,7 +116,7 @@ def _target(home: Path, name: str, sources: Sequence[Source]) -> Run:
 def _choose(instance_id: str, sources: Sequence[Source]) -> Source:
     """Of equals the earliest."""
     having = [source for source in sources if instance_id in source.past.records]
-    return min(having, key=lambda source: past.rank(source.past.records[instance_id]))
+    return min(having, key=lambda source: history.rank(source.past.records[instance_id]))
 
 
 def _brief(source: Past, instance_id: str) -> Brief:

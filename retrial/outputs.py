@@ -12,8 +12,8 @@ from retrial import page, registry
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.exports import Export, submission
-from retrial.plain import to_line
-from retrial.store import Run
+from retrial.store.json_io import to_line
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.files import write_atomically
 

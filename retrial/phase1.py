@@ -7,19 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import (
-    agent_failures,
-    arguments,
-    cache,
-    past,
-    program,
-    recorded,
-    registry,
-    run_config,
-    rungs,
-    served,
-    table,
-)
+from retrial import arguments, cache, program, recorded, registry, run_config, rungs, served, table
 from retrial.abreast import Abreast
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
@@ -27,12 +15,13 @@ from retrial.config import HarnessOptions
 from retrial.desk import Desk
 from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
-from retrial.past import Brief
 from retrial.plan import Plan, make_ladder, make_plan
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
+from retrial.store import agent_failures, history
+from retrial.store.history import Brief
 from retrial.system import cleanup, paths, run_log, scratch
 from retrial.system.console import NOTE, Progress, say
 from retrial.system.locks import claimed
@@ -128,7 +117,7 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
 
 def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, Brief]:
     """Predictions of earlier goes; none if the run is finished and its agent never worked."""
-    done = past.briefs(plan.run, plan.tasks)
+    done = history.briefs(plan.run, plan.tasks)
     if agent_failures.is_repeated(plan.run, done, plan.without_prediction(skipped)):
         say(f"{NOTE}no attempt of this run has worked so far; all tasks start again")
         agent_failures.discard(plan.run)

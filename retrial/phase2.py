@@ -13,7 +13,7 @@ from retrial.errors import TreeError, UsageError
 from retrial.protocols import Benchmark
 from retrial.score_run import score_run
 from retrial.selection import select_tasks
-from retrial.store import Run, find_run, latest_run
+from retrial.store.runs import Run, find_run, latest_run
 from retrial.submissions import Submission
 from retrial.system import cleanup, colours, paths, scratch
 from retrial.system.console import say

@@ -21,7 +21,7 @@ from retrial.recorded import Recording
 from retrial.selection import select_tasks
 from retrial.shards import Shard
 from retrial.solve import Ladder, Rung
-from retrial.store import Run, file_name
+from retrial.store.runs import Run, file_name
 from retrial.system import paths
 from retrial.system.secrets import hidden
 from retrial.types import Task

@@ -7,13 +7,13 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
-from retrial import goes, past
 from retrial.attempts import Place, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
-from retrial.goes import Go
-from retrial.questions import first_difference, question
-from retrial.store import Run, find_run
+from retrial.store import attempt_log, history
+from retrial.store.attempt_log import Go
+from retrial.store.request_diff import first_difference, question
+from retrial.store.runs import Run, find_run
 from retrial.system import paths
 from retrial.types import Verdict
 
@@ -30,7 +30,7 @@ class Recording:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.stored = run.config()
-        self.identity = past.identity(run, self.stored)
+        self.identity = history.identity(run, self.stored)
         self._goes = lru_cache(maxsize=_KEPT)(self._read)
 
     @property
@@ -75,10 +75,10 @@ class Recording:
             raise NotRecorded(f"{self._at(place)} was asked something else: {different}.")
         if call.reply is None:
             raise self._end(go, place)
-        return replace(goes.reply(call.reply), recorded=True)
+        return replace(attempt_log.reply(call.reply), recorded=True)
 
     def _read(self, instance_id: str) -> list[Go]:
-        return goes.read(self.run.journal(instance_id).lines())
+        return attempt_log.read(self.run.journal(instance_id).lines())
 
     def _deciding(self, place: Place) -> Go | None:
         """The latest attempt of that number that says what became of the call."""
@@ -103,7 +103,7 @@ class Recording:
 
     def verdicts(self, instance_id: str) -> dict[str, Verdict]:
         """What the visible check said, by its key; the last word counts."""
-        return goes.verdicts(self.run.journal(instance_id).lines())
+        return attempt_log.verdicts(self.run.journal(instance_id).lines())
 
 
 def named(models: Iterable[str]) -> Recording | None:
@@ -120,7 +120,7 @@ def named(models: Iterable[str]) -> Recording | None:
     run = find_run(paths.home(), text) if text else None
     if run is None:
         raise UsageError(f"-m {PREFIX}RUN needs a run of harness.py, and '{text}' is none.")
-    past.read(run)
+    history.read(run)
     recording = Recording(run)
     if not recording.has_replies():
         agent = recording.identity.get("agent")

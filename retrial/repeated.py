@@ -19,7 +19,7 @@ from retrial.config import ReportOptions
 from retrial.rows import Row
 from retrial.score_run import score_run
 from retrial.stats import mean_and_spread, pass_at_k, rate
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.summary import Report
 from retrial.system import paths
 from retrial.system.console import say

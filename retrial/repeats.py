@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrial import past, several
+from retrial import several
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
 from retrial.identity import identity
@@ -18,6 +18,7 @@ from retrial.plan import Plan, make_plan, with_models
 from retrial.recorded import PREFIX
 from retrial.repeated import IDENTICAL, identical
 from retrial.several import Several
+from retrial.store import history
 from retrial.system.console import NOTE, say
 
 KIND = "repeats"
@@ -68,5 +69,5 @@ def _shifted(options: HarnessOptions, name: str, by: int) -> HarnessOptions:
 
 
 def _patches(plan: Plan) -> dict[str, str]:
-    found = past.briefs(plan.run, plan.tasks)
+    found = history.briefs(plan.run, plan.tasks)
     return {instance_id: str(record["model_patch"] or "") for instance_id, record in found.items()}

@@ -6,14 +6,14 @@ import json
 import logging
 from collections.abc import Collection, Iterable
 
-from retrial import goes
 from retrial.attempts import Attempt, Reply, Request
 from retrial.errors import OutOfMoney, OutOfTime
-from retrial.goes import Go
-from retrial.journal import Line
-from retrial.plain import to_line
-from retrial.questions import first_difference, question
-from retrial.records import attempt_of, attempt_record
+from retrial.store import attempt_log
+from retrial.store.attempt_log import Go
+from retrial.store.journal import Line
+from retrial.store.json_io import to_line
+from retrial.store.predictions import attempt_of, attempt_record
+from retrial.store.request_diff import first_difference, question
 from retrial.system.console import say
 
 _LOG = logging.getLogger(__name__)
@@ -23,15 +23,15 @@ class Earlier:
     """What earlier goes at one task left, attempt by attempt."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        found = goes.that_hold(list(lines))
-        self._found = goes.by_attempt(found)
-        self._verdicts = goes.verdicts(found)
+        found = attempt_log.that_hold(list(lines))
+        self._found = attempt_log.by_attempt(found)
+        self._verdicts = attempt_log.verdicts(found)
 
     def attempt(self, blank: Attempt) -> Resumed:
         """What there is of this attempt."""
-        lines = goes.latest(self._found, blank.number)
+        lines = attempt_log.latest(self._found, blank.number)
         same = bool(lines) and lines[0].get("model") == blank.model
-        return Resumed(goes.go(lines) if same else Go(number=blank.number), blank, self._verdicts)
+        return Resumed(attempt_log.go(lines) if same else Go(number=blank.number), blank, self._verdicts)
 
 
 class Resumed:
@@ -74,7 +74,7 @@ class Resumed:
         if call is not None and call.reply is not None:
             different = first_difference(call.question, question(request))
             if not different:
-                return goes.reply(call.reply)
+                return attempt_log.reply(call.reply)
             place = f"{request.place.instance_id}, attempt {request.place.attempt}, call {request.place.call}"
             say(f"note: {place} was answered, and is asked again, for the question differs: {different}")
         over = self._go.over if self._holds and call is None else None

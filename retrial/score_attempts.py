@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrial import past
 from retrial.errors import PatchError
 from retrial.keeping import keep_attempt
-from retrial.past import Brief
 from retrial.patches.apply import normalise
 from retrial.rows import Row
 from retrial.scoring import Scoring
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.history import Brief
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.system.console import Progress, say
 from retrial.testbed import Testbed
@@ -58,8 +58,8 @@ def _others(record: Brief) -> dict[str, int]:
     """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
     found: dict[str, int] = {}
     for attempt in record["all_results"]:
-        found.setdefault(past.patch_id(attempt), attempt["try"])
-    left_out = {"", *(past.patch_id(each) for each in record["all_results"] if each["try"] == record["try"])}
+        found.setdefault(history.patch_id(attempt), attempt["try"])
+    left_out = {"", *(history.patch_id(each) for each in record["all_results"] if each["try"] == record["try"])}
     return {patch: number for patch, number in found.items() if patch not in left_out}
 
 

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, cache, leaderboard, merge, past, program
+from retrial import GRADING, __version__, cache, leaderboard, merge, program
 from retrial.config import ReportOptions
 from retrial.keeping import keep_verdict
-from retrial.records import without_tests
 from retrial.rows import Row
 from retrial.score import Scorer
 from retrial.score_attempts import score_attempts
 from retrial.scoring import Scoring, scorer_elsewhere
+from retrial.store import history
+from retrial.store.predictions import without_tests
 from retrial.submissions import Submission
 from retrial.summary import Report, results
 from retrial.system import paths, run_log
@@ -66,7 +67,7 @@ def _keep_config(trial: Trial) -> None:
     before, now = stored.get("identity", {}).get("benchmark"), trial.benchmark.provenance["source"]
     if before not in (None, now):
         say(f"note: run '{trial.run.name}' was about {before}; it is scored as {now} now")
-    if not past.holds_predictions(stored):
+    if not history.holds_predictions(stored):
         _write_config(trial)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from retrial.conditions import Side
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store.runs import Run
 
 Find = Callable[[str], Side]
 """Return the scored run of that name. Raises: UsageError."""

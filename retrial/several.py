@@ -12,7 +12,7 @@ from retrial.identity import refuse_change, refuse_other_identity
 from retrial.plan import Plan, make_ladder
 from retrial.sandboxes import skipped
 from retrial.stats import total
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.words import counted

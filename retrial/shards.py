@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.past import Past
 from retrial.selection import select_tasks
-from retrial.store import SAFE, Run
+from retrial.store.history import Past
+from retrial.store.runs import SAFE, Run
 from retrial.system.words import counted, some
 from retrial.types import Task, fingerprint
 

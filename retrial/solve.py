@@ -23,12 +23,12 @@ from retrial.errors import (
     Stopped,
     TreeError,
 )
-from retrial.lines import ENDED, KEPT, RESUMED, STARTED
 from retrial.patches.workspace import open_workspace
 from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
-from retrial.records import attempt_record
 from retrial.resume import Earlier, Resumed
+from retrial.store.events import ENDED, KEPT, RESUMED, STARTED
+from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Task, Verdict
 from retrial.visible import VisibleCheck
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import GRADING, cache, goes
+from retrial import GRADING, cache
 from retrial.attempts import Attempt, Prediction
 from retrial.desk import Desk, TaskDesk
 from retrial.elsewhere import Elsewhere, elsewhere
@@ -14,6 +14,7 @@ from retrial.plan import Plan, make_ladder
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.solve import Ladder, solve
+from retrial.store import attempt_log
 from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
 from retrial.visible import VisibleCheck
@@ -69,7 +70,7 @@ class Solving:
         digest = self.plan.benchmark.provenance["digest"]
         how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
         played = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else {}
-        earlier = goes.verdicts(desk.lines())
+        earlier = attempt_log.verdicts(desk.lines())
         return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, played, earlier)
 
     def _visible(self, task: Task, edited: Iterable[str], most: int | None) -> Check | str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrial import damage
 from retrial.errors import PatchError, UsageError
 from retrial.patches import apply
+from retrial.store import integrity
 from retrial.system import small_files
 
 
@@ -59,7 +59,7 @@ def read(path: Path, known: Collection[str]) -> Imported:
 
 
 def refuse(imported: Imported, *help: str) -> UsageError:
-    return damage.refuse(imported.problems, *help)
+    return integrity.refuse(imported.problems, *help)
 
 
 def _rows(path: Path, content: bytes, imported: Imported) -> Iterator[tuple[int, Any]]:

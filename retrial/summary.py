@@ -11,8 +11,8 @@ from retrial import aider_record, comparison, economics, picker, rungs, seed_sta
 from retrial.attempts import Usage
 from retrial.cases import Case, from_records
 from retrial.comparison import Compared
-from retrial.past import Brief
 from retrial.rows import Row
+from retrial.store.history import Brief
 from retrial.tried import Judged, Known, Tries
 from retrial.types import Outcome, Status
 

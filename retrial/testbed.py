@@ -9,7 +9,7 @@ from retrial import registry
 from retrial.config import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.room import Room

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from retrial.past import Brief
 from retrial.rows import Row
+from retrial.store.history import Brief
 
 SLOWEST = 5
 TOKENS = ("prompt_tokens", "completion_tokens")

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import agent_failures, damage, merge, past, submissions
+from retrial import merge, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.merge import Merged
-from retrial.past import Past
 from retrial.patches.apply import normalise
 from retrial.protocols import Benchmark, Context
 from retrial.selection import select_tasks
-from retrial.store import Run, find_run, latest_run
+from retrial.store import agent_failures, history, integrity
+from retrial.store.history import Past
+from retrial.store.runs import Run, find_run, latest_run
 from retrial.submissions import Submission
 from retrial.system import paths
 from retrial.system.console import say
@@ -52,7 +53,7 @@ def find_group(rest: Sequence[str]) -> Run | None:
         return None
     home = paths.home()
     run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
-    return run if run is not None and past.group_kind(run.config()) else None
+    return run if run is not None and history.group_kind(run.config()) else None
 
 
 def from_run(options: ReportOptions, run: Run) -> Trial:
@@ -60,9 +61,9 @@ def from_run(options: ReportOptions, run: Run) -> Trial:
     stored = run.config()
     if stored.get("kind") == "calibration":
         raise UsageError(f"Run '{run.name}' is a calibration: there are no predictions in it to score.")
-    benchmark = _known_benchmark(options, run, past.identity(run, stored))
-    if past.holds_predictions(stored):
-        return _from_past(benchmark, past.read(run))
+    benchmark = _known_benchmark(options, run, history.identity(run, stored))
+    if history.holds_predictions(stored):
+        return _from_past(benchmark, history.read(run))
     return _from_bundle(run, benchmark, stored)
 
 
@@ -89,7 +90,7 @@ def from_file(options: ReportOptions, path: Path) -> Trial:
         raise submissions.refuse(imported, *([help] if imported.submissions else []))
     for problem in imported.problems:
         say(f"left out: {problem}")
-    for remark in imported.remarks[: damage.SHOWN]:
+    for remark in imported.remarks[: integrity.SHOWN]:
         say(f"note: {remark}")
     chosen = _chosen(options, benchmark, path, imported.submissions)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from retrial import past
-from retrial.past import Brief
+from retrial.store import history
+from retrial.store.history import Brief
 from retrial.types import Outcome
 
 REFUTED = (Outcome.TESTS_FAILED, Outcome.BUILD_FAILED, Outcome.PATCH_DID_NOT_APPLY, Outcome.TAMPERED)
@@ -124,7 +124,7 @@ class Known:
         chosen: Mapping[str, Any] = next((each for each in record["all_results"] if each["try"] == record["try"]), {})
         verdicts = {
             **self.judged.get(record["instance_id"], {}),
-            past.patch_id(chosen): Judged(outcome=outcome, number=record["try"]),
+            history.patch_id(chosen): Judged(outcome=outcome, number=record["try"]),
         }
         found = zip(record["all_results"], self._places(record["all_results"]), strict=True)
         return Tries(
@@ -144,7 +144,7 @@ class Known:
             edit_format=attempt["edit_format"],
             plausible=attempt["plausible"],
             unverified=bool(attempt.get("unverified")),
-            rank=past.rank(attempt),
+            rank=history.rank(attempt),
             cost=attempt["cost"],
             error=attempt["error"],
             resolved=None if how is How.UNKNOWN else outcome is Outcome.RESOLVED,
@@ -155,12 +155,12 @@ class Known:
     def _verdict(self, attempt: Mapping[str, Any], verdicts: Mapping[str, Judged]) -> tuple[How, Outcome | None]:
         if attempt["error"]:
             return How.UNKNOWN, Outcome.NOT_MEASURED
-        patch = past.patch_id(attempt)
+        patch = history.patch_id(attempt)
         if not patch:
             return How.EMPTY, Outcome.PATCH_EMPTY
         if (found := verdicts.get(patch)) and found.outcome.measured:
             return How.SCORED if found.number == attempt["try"] else How.SAME_PATCH, found.outcome
-        visible = past.visible_outcome(attempt)
+        visible = history.visible_outcome(attempt)
         if self.visible_is_hidden and not attempt["plausible"] and visible in REFUTED:
             return How.VISIBLE, Outcome(visible)
         return How.UNKNOWN, found.outcome if found else None

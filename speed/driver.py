@@ -27,9 +27,9 @@ from retrial.desk import Desk, TaskDesk
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.prices import Price
 from retrial.protocols import Context, Executor
-from retrial.records import attempt_record
 from retrial.score import Scored
-from retrial.store import Run
+from retrial.store.predictions import attempt_record
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.system import run_log
 from retrial.system.console import Progress

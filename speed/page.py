@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from retrial import page
-from retrial.store import Run
+from retrial.store.runs import Run
 from speed import scale
 from tests import browsers, synthetic_run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from retrial.budget import Budget
 from retrial.desk import Desk, TaskDesk
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from retrial.turns import Turns
 

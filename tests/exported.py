@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retrial import past
-from retrial.plain import to_json
 from retrial.rows import brief
 from retrial.score import Scored
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run
 from retrial.summary import Report, results
 from retrial.tampering import Tampering
 from retrial.types import Outcome, Status, Verdict
@@ -67,7 +67,7 @@ def content(scored: Sequence[Scored], **fields: Any) -> dict[str, Any]:
 def records(*ids: str, attempts: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:
     """What phase 1 left of these."""
     found = attempts or (attempt(tests_outcomes=[True]),)
-    return {name: past.brief(record(name, *found, **fields)) for name in ids}
+    return {name: history.brief(record(name, *found, **fields)) for name in ids}
 
 
 def a_run(home: Path, scored: Sequence[Scored] = (), *, chats: bool = True, **config: Any) -> Run:

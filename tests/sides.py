@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrial.conditions import Side
-from retrial.plain import to_json
 from retrial.rows import brief
+from retrial.store.json_io import to_json
 from retrial.summary import Report, results
 from retrial.types import Outcome
 from tests.rows import row

@@ -7,16 +7,16 @@ import random
 from pathlib import Path
 from typing import Any
 
-from retrial import past, transcript
 from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
 from retrial.benchmarks._exercises import FolderTree
-from retrial.journal import Line
 from retrial.patches.apply import diff
-from retrial.plain import to_json
-from retrial.records import prediction_record
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log
-from retrial.store import Run
+from retrial.store import history, transcript
+from retrial.store.journal import Line
+from retrial.store.json_io import to_json
+from retrial.store.predictions import prediction_record
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.summary import Report, results
 from retrial.types import Environment, Outcome, Status, Task, Verdict
@@ -40,14 +40,14 @@ def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") ->
     run = Run(home, name)
     made = random.Random(seed)
     run.write_config({"program": "harness.py", "run": name, "started": "2026-01-02T03:04:05+00:00", "identity": {}})
-    rows, records, bundle = list[Row](), dict[str, past.Brief](), list[dict[str, str]]()
+    rows, records, bundle = list[Row](), dict[str, history.Brief](), list[dict[str, str]]()
     for number in range(size):
         scored, prediction, chat = _one(made, number, more)
         record = prediction_record(prediction)
         run.write_prediction(prediction.instance_id, record, chat)
         run.write_log(prediction.instance_id, NAME, eval_log(scored))
         rows.append(brief(scored))
-        records[prediction.instance_id] = past.brief(json.loads(to_json(record)))
+        records[prediction.instance_id] = history.brief(json.loads(to_json(record)))
         bundle.append(
             {
                 "instance_id": prediction.instance_id,
@@ -61,7 +61,7 @@ def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") ->
     return run, content
 
 
-def _report(name: str, rows: list[Row], records: dict[str, past.Brief]) -> Report:
+def _report(name: str, rows: list[Row], records: dict[str, history.Brief]) -> Report:
     attempts = [attempt for record in records.values() for attempt in record["all_results"]]
     spent = Usage(
         calls=len(attempts),
@@ -138,7 +138,7 @@ def _attempt(made: random.Random, number: int, right: bool, outcome: Outcome) ->
 
 def _lines(made: random.Random, attempt: Attempt, more: str) -> list[Line]:
     """Of its journal: a system prompt, the task, and for every turn a reply and what the tests said."""
-    from retrial.records import attempt_record
+    from retrial.store.predictions import attempt_record
 
     common = {"attempt": attempt.number, "model": attempt.model, "go": "g"}
     sampling = {"temperature": attempt.temperature, "seed": attempt.seed, "max_tokens": 8192, "seconds": 300}

@@ -21,12 +21,12 @@ from retrial.budget import Budget, committed, committed_in, most, prompt_tokens,
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
-from retrial.journal import Journal
 from retrial.models import ModelSettings, _chat, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
-from retrial.store import Run
+from retrial.store.journal import Journal
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.shutdown import Stop
 from retrial.turns import Turns

@@ -12,9 +12,9 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.calibrate import Calibrator
 from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.errors import Overloaded
-from retrial.plain import to_json
 from retrial.protocols import Sandbox
 from retrial.score import Scorer
+from retrial.store.json_io import to_json
 from retrial.table import calibration
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise

@@ -17,8 +17,8 @@ from retrial.judging import judge
 from retrial.languages import _canaries
 from retrial.languages._canaries import candidates
 from retrial.languages._literals import changed
-from retrial.plain import to_json
 from retrial.references import _kept
+from retrial.store.json_io import to_json
 from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
 
 SOURCE = b"""\

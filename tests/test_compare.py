@@ -15,7 +15,7 @@ from retrial import compare, program
 from retrial.attempts import Usage
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.versus import render
 from tests.rows import attempt, record
 from tests.sides import CONFIG, IDENTITY, PROVENANCE, content, side

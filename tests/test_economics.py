@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import economics, past, what_ifs
+from retrial import economics, what_ifs
+from retrial.store import history
 from retrial.tried import How, Judged, Known, Place, Tries
 from retrial.types import Outcome
 from tests.rows import attempt, record
@@ -38,12 +39,12 @@ def tries(
     """From whole records and the outcomes of their chosen patches; `judged` says what other patches are."""
     by_patch = {
         task: {
-            past.patch_id({"model_patch": text}): Judged(outcome=outcome, number=99) for text, outcome in own.items()
+            history.patch_id({"model_patch": text}): Judged(outcome=outcome, number=99) for text, outcome in own.items()
         }
         for task, own in (judged or {}).items()
     }
     known = Known(visible_is_hidden=visible_is_hidden, titles=titles, sources=sources, judged=by_patch)
-    return [known.tries(past.brief(each), outcome) for each, outcome in found]
+    return [known.tries(history.brief(each), outcome) for each, outcome in found]
 
 
 # One: solved by a at once. Two: a is wrong, b is right. Three: nothing is plausible, a's second is the least bad and is

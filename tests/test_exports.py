@@ -26,7 +26,7 @@ from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.exports import _text, aider, hugging_face, junit, markdown, preds
 from retrial.exports import csv as csv_export
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.secrets import Known
 from retrial.types import Outcome
 from tests.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records, verdict
@@ -412,7 +412,7 @@ def test_two_files_of_one_name_and_things_that_are_no_files_are_refused(home: Pa
 def test_keys_are_in_no_file(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known, key = Known(), 'sk-"<&>|`0123456789abcdef'
     known.learn(key)
-    for module in ("retrial.plain", "retrial.system.files"):
+    for module in ("retrial.store.json_io", "retrial.system.files"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
     asked: dict[str, Any] = {name: str(tmp_path / f"{name}.out") for name in ("junit", "markdown", "csv")}
     outputs.write(ReportOptions(**asked), a_run(home, one_of_each()), content(one_of_each(f"refused: {key}")))

@@ -13,8 +13,8 @@ import pytest
 from retrial import arguments, gate, program
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.plain import to_json
-from retrial.store import Run
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run
 from tests.sides import CONFIG, PROVENANCE, content
 
 NOTHING = ReportOptions()

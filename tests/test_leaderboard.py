@@ -14,7 +14,7 @@ import pytest
 from retrial import image_trees, leaderboard, official
 from retrial.rows import brief
 from retrial.score import Scored, unmeasured
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.types import Outcome, Required
 from tests.conftest import PROJECT

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from retrial import past
 from retrial.errors import UsageError
 from retrial.merge import Merged, merge, read, write
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.runs import Run
 from tests.rows import attempt, record
 
 NOTHING: dict[str, Any] = {
@@ -81,14 +81,14 @@ def test_a_patch_of_which_nothing_counts_is_no_patch(tmp_path: Path) -> None:
 
 def test_a_record_that_says_nothing_of_its_tests_is_not_unverified() -> None:
     kept = {key: value for key, value in record(**GREEN).items() if key != "test_outcome"}
-    assert not past.settled(kept)
+    assert not history.settled(kept)
 
 
 def test_shards_are_put_together(tmp_path: Path) -> None:
     a_run(tmp_path, "A", record("one"))
     a_run(tmp_path, "B", record("two"))
     assert chosen(tmp_path, "A", "B") == {"one": "A", "two": "B"}
-    assert past.read(Run(tmp_path, "A+B")).selected == {"one", "two"}
+    assert history.read(Run(tmp_path, "A+B")).selected == {"one", "two"}
 
 
 def test_the_attempts_of_all_are_kept_and_the_chosen_one_is_known(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_what_nobody_finished_is_said_with_its_reason(tmp_path: Path) -> None:
     run.journal("two").append("not_measured", reason="the provider was away")
     run.journal("three").append("not_measured", reason="the money was spent")
     merged(tmp_path, "A", "B")
-    found = past.read(Run(tmp_path, "A+B"))
+    found = history.read(Run(tmp_path, "A+B"))
     assert found.skipped == {"four": "too old"}
     assert found.not_predicted["three"] == "the money was spent"
     assert set(found.not_predicted) == {"two", "three"}

@@ -19,11 +19,11 @@ from retrial.comparison import Compared, side_by_side
 from retrial.page import _charts, _details, _prose, _text, _transcripts
 from retrial.page._numbers import shown
 from retrial.page._text import Allowance, visible
-from retrial.plain import to_json
 from retrial.repeated import Repeat, together
-from retrial.store import Run
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run
+from retrial.store.transcript import fenced
 from retrial.system.secrets import Known
-from retrial.transcript import fenced
 from tests import synthetic_run
 from tests.sides import content as scored
 from tests.sides import side

@@ -11,14 +11,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import past, picker
+from retrial import picker
 from retrial.errors import SandboxError
 from retrial.headline import render
 from retrial.keeping import keep_attempt
-from retrial.plain import to_json
 from retrial.rows import brief
 from retrial.stats import rate
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run
 from retrial.summary import Report, results
 from retrial.tried import Judged, Known, Tries
 from retrial.types import Outcome, Verdict
@@ -45,7 +46,7 @@ OTHERS = {"two": {"b": RIGHT}, "three": {"e": RIGHT}}
 def judged(others: Mapping[str, Mapping[str, Outcome]]) -> dict[str, dict[str, Judged]]:
     return {
         task: {
-            past.patch_id({"model_patch": patch}): Judged(outcome=outcome, reason="why", number=number)
+            history.patch_id({"model_patch": patch}): Judged(outcome=outcome, reason="why", number=number)
             for number, (patch, outcome) in enumerate(own.items(), start=1)
         }
         for task, own in others.items()
@@ -54,7 +55,7 @@ def judged(others: Mapping[str, Mapping[str, Outcome]]) -> dict[str, dict[str, J
 
 def tries(others: Mapping[str, Mapping[str, Outcome]]) -> list[Tries]:
     known = Known(visible_is_hidden=False, titles=("m:whole",), judged=judged(others))
-    return [known.tries(past.brief(RECORDS[name]), outcome) for name, outcome in CHOSEN.items()]
+    return [known.tries(history.brief(RECORDS[name]), outcome) for name, outcome in CHOSEN.items()]
 
 
 def low_high(found: Any) -> dict[str, tuple[float, float]]:

@@ -12,7 +12,7 @@ from retrial import repeats
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
 from retrial.plan import make_ladder
-from retrial.store import Run
+from retrial.store.runs import Run
 from tests.exercises import write_exercise
 
 

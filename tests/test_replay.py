@@ -14,13 +14,13 @@ from retrial.arguments import parse
 from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
-from retrial.journal import Journal
 from retrial.models.replay import RecordedModel, make
 from retrial.protocols import Context
-from retrial.questions import first_difference, question
 from retrial.recorded import Recording
-from retrial.records import attempt_record
-from retrial.store import Run
+from retrial.store.journal import Journal
+from retrial.store.predictions import attempt_record
+from retrial.store.request_diff import first_difference, question
+from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
 
 SYSTEM = Message(role="system", content="Reply with files.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from retrial import cache, goes, journal, transcript
+from retrial import cache
 from retrial.agents.edit import EditAgent
 from retrial.attempts import Effort, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism import Exercism
@@ -24,9 +24,10 @@ from retrial.models.replay import RecordedModel
 from retrial.prices import Price
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
 from retrial.recorded import Recording
-from retrial.records import prediction_record
 from retrial.solve import Ladder, Rung, solve
-from retrial.store import Run
+from retrial.store import attempt_log, journal, transcript
+from retrial.store.predictions import prediction_record
+from retrial.store.runs import Run
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.desks import a_desk
@@ -121,7 +122,7 @@ class World:
         ]
         ladder = Ladder(rungs=tuple(rungs), tries=tries, seconds=seconds, name="edit--one--two", max_cost=limit)
         desk = a_desk(home, TASK, budget, limit)
-        known = {**self.verdicts, **goes.verdicts(desk.lines())}
+        known = {**self.verdicts, **attempt_log.verdicts(desk.lines())}
         tests = partial(self.benchmark.visible, TASK)
         check = VisibleCheck(self.task, tests, self.sandbox, cache.Verdicts(self.cache), "", known)
         return solve(self.task, ladder, check, desk)
@@ -165,7 +166,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     assert provider.asked == ALL
     assert (len(prediction.attempts), prediction.chosen.number, prediction.chosen.plausible) == (3, 3, True)
     content = written(folder)
-    known = goes.verdicts(journal.read(content))
+    known = attempt_log.verdicts(journal.read(content))
     return Whole(World(world.benchmark, world.sandbox, world.cache, known), record(prediction), content, page(folder))
 
 

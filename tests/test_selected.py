@@ -13,7 +13,7 @@ from retrial import compare, gate, page, program
 from retrial.conditions import Side
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.versus import render
 from tests.sides import CONFIG, side
 from tests.test_gate import write

@@ -13,7 +13,7 @@ from retrial.errors import UsageError
 from retrial.identity import refuse_other_identity
 from retrial.plan import Plan, make_plan
 from retrial.shards import Shard
-from retrial.store import Run
+from retrial.store.runs import Run
 from tests.exercises import write_exercise
 from tests.rows import task
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from retrial import past
 from retrial.attempts import Usage
 from retrial.headline import render
-from retrial.plain import to_json
 from retrial.rows import brief
 from retrial.score import Scored
+from retrial.store import history
+from retrial.store.json_io import to_json
 from retrial.summary import Report, results
 from retrial.types import Outcome, Verdict
 from tests.rows import PASSED, attempt, edit, graded, output, record, row
@@ -225,7 +225,7 @@ def test_a_brief_record_is_all_that_results_are_made_from() -> None:
         for name in ("one", "two")
     )
     rows = (row("one", Outcome.RESOLVED), row("two", Outcome.TESTS_FAILED))
-    briefs = tuple(dict(past.brief(each)) for each in whole)
+    briefs = tuple(dict(history.brief(each)) for each in whole)
     assert content(report(*rows, records=briefs)) == content(report(*rows, records=whole))
-    assert "notes" not in past.brief(whole[0])["all_results"][0]
-    assert [past.rank(past.brief(each)) for each in whole] == [past.rank(each) for each in whole]
+    assert "notes" not in history.brief(whole[0])["all_results"][0]
+    assert [history.rank(history.brief(each)) for each in whole] == [history.rank(each) for each in whole]

@@ -15,9 +15,9 @@ from retrial import leaderboard, outputs
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.exports import submission
-from retrial.plain import to_json
 from retrial.score import Scored
-from retrial.store import Run
+from retrial.store.json_io import to_json
+from retrial.store.runs import Run
 from retrial.system.secrets import Known
 from retrial.types import Outcome
 from tests.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records

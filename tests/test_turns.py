@@ -21,7 +21,7 @@ from retrial.models._asking import Patience
 from retrial.models._endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.pace import REFUSALS, Load, Pace, Trouble
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from retrial.turns import Turns
 from tests.servers import Answer, Asked, Behaviour, ChatServer, reply, status

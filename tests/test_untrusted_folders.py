@@ -16,7 +16,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
 from retrial.protocols import Context
-from retrial.store import Run as Files
+from retrial.store.runs import Run as Files
 from retrial.system import small_files
 from retrial.system.locks import ASKING, SCORING, Claim, claimed
 from tests.conftest import Run

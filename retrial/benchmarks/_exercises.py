@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, registry
+from retrial import registry
 from retrial.errors import PatchError, TreeError, UsageError
 from retrial.patches import apply
 from retrial.patches.names import check_name, plain_path
 from retrial.protocols import Language
+from retrial.store import integrity
 from retrial.system import small_files
 from retrial.types import fingerprint
 
@@ -204,7 +205,7 @@ def _scan(root: Path, build_folders: tuple[str, ...]) -> set[str]:
                 else:
                     found.add(path)
     if refused:
-        raise damage.refuse(sorted(refused))
+        raise integrity.refuse(sorted(refused))
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retrial.official import END, START
-from retrial.store import SAFE
+from retrial.store.runs import SAFE
 
 SHOWN = ("instance_id", "repo", "base_commit", "problem_statement", "image", "log_parser", "eval_type")
 """Every row must have them, and an agent may know them."""

@@ -20,7 +20,7 @@ from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.patches import untrusted_files
 from retrial.patches.names import plain_path
-from retrial.store import SAFE
+from retrial.store.runs import SAFE
 from retrial.system import small_files
 
 CONFIG = "sweb.yaml"

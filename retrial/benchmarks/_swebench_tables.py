@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from retrial import damage
 from retrial.benchmarks._swebench_columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.patches import untrusted_files
 from retrial.patches.names import plain_path
+from retrial.store import integrity
 from retrial.system import scratch, small_files
 from retrial.system.console import say
 
@@ -122,7 +122,7 @@ def read_hub(name: str, split: str, problems: list[str]) -> Iterator[Record]:
     Raises: UsageError when it cannot be had, whatever the reason.
     """
     if Path(name).is_dir() and (refused := _refused(Path(name).resolve())):
-        raise damage.refuse(refused)
+        raise integrity.refuse(refused)
     datasets = _datasets(name)
     hub = import_module("huggingface_hub.errors")
     # The bases of the hub's error are OSError and the error of whichever HTTP client it uses.

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from retrial import GRADING, damage, registry
+from retrial import GRADING, registry
 from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
 from retrial.errors import UsageError
 from retrial.patches import apply, git, shared_clones
 from retrial.patches.shared_clones import Source
 from retrial.protocols import Context, Language, Suite
-from retrial.store import SAFE
+from retrial.store import integrity
+from retrial.store.runs import SAFE
 from retrial.system import cache_entries, paths
 from retrial.system.paths import PROJECT
 from retrial.types import Answer, Check, Task, fingerprint
@@ -141,7 +142,7 @@ class Exercism:
             if language in self._languages and (exercise := _read(folder, language, problems))
         ]
         if problems:
-            raise damage.refuse(problems)
+            raise integrity.refuse(problems)
         if not found:
             raise UsageError(
                 f"No exercise in {self.root}: expected <language>/{PRACTICE}/<slug> or {PRACTICE}/<slug>, "

@@ -21,7 +21,7 @@ from retrial.patches import apply, shared_clones
 from retrial.patches.clones import RepositoryTree
 from retrial.patches.shared_clones import Source
 from retrial.protocols import Context
-from retrial.store import file_name
+from retrial.store.runs import file_name
 from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
 
 TASKS = Source(url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d")

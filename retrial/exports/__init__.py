@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from retrial.store import Run
+from retrial.store.runs import Run
 
 Export = Callable[[Run, Mapping[str, Any]], bytes | None]
 """Takes a run and the content of its results.json; None: this run has nothing to export in that form."""

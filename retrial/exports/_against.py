@@ -8,7 +8,7 @@ from typing import Any
 from retrial.exports._cases import made_elsewhere
 from retrial.exports._text import NAMED, code
 from retrial.exports.preds import rows
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.words import counted
 from retrial.system.words import some as some_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from retrial.exports import _against
 from retrial.exports._cases import made_elsewhere, model_names
 from retrial.exports._text import NAMED, SHOWN, code
-from retrial.store import Run
+from retrial.store.runs import Run
 
 TODO = "TODO"
 """What only the submitter knows begins so."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.exports import Export
 from retrial.exports._text import line
-from retrial.store import Run
+from retrial.store.runs import Run
 
 FIRST = (
     "dirname", "test_cases", "model", "edit_format", "editor_model", "editor_edit_format", "commit_hash",

@@ -10,7 +10,7 @@ from typing import Any
 from retrial.exports import Export
 from retrial.exports._cases import Case, every
 from retrial.exports._text import line
-from retrial.store import Run
+from retrial.store.runs import Run
 
 LONGEST = 10_000
 """Characters of a cell; a third of what Excel takes."""

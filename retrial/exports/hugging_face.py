@@ -8,7 +8,7 @@ from typing import Any
 from retrial.exports import Export, _against
 from retrial.exports._cases import made_elsewhere, model_names
 from retrial.exports._text import line
-from retrial.store import Run
+from retrial.store.runs import Run
 
 VERIFIED = ("SWE-bench/SWE-bench_Verified", "swe_bench_%_resolved")
 LITE = ("SWE-bench/SWE-bench_Lite", "swe_bench_lite_%_resolved")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from retrial.exports import Export
 from retrial.exports._cases import Case, Kind, every, model_names
 from retrial.exports._text import for_xml, line
-from retrial.store import Run
+from retrial.store.runs import Run
 
 if TYPE_CHECKING:
     from junitparser import TestCase, TestSuite

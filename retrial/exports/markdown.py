@@ -9,7 +9,7 @@ from retrial import test_counts
 from retrial.exports import Export, _against
 from retrial.exports._cases import Case, Kind, every
 from retrial.exports._text import NAMED, code
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.words import counted
 from retrial.table import money
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrial.exports import Export
-from retrial.store import Run
+from retrial.store.runs import Run
 
 FIELDS = ("model_name_or_path", "instance_id", "model_patch")
 

@@ -17,8 +17,8 @@ from retrial.exports._cases import made_elsewhere, model_names
 from retrial.exports._readme import TODO
 from retrial.exports._text import line
 from retrial.exports.preds import rows
-from retrial.plain import to_json
-from retrial.store import OFFICIAL_FILES, PATCH, Run, file_name
+from retrial.store.json_io import to_json
+from retrial.store.runs import OFFICIAL_FILES, PATCH, Run, file_name
 from retrial.system.files import write_again, write_data
 from retrial.system.secrets import KNOWN
 

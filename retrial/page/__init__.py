@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrial.score import FROM_CACHE
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN
 
 if TYPE_CHECKING:

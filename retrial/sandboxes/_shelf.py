@@ -22,9 +22,9 @@ from docker.errors import APIError
 from docker.utils import parse_repository_tag
 
 from retrial.errors import EnvironmentMissing, UsageError
-from retrial.plain import to_json
 from retrial.sandboxes import _images, _pulls
-from retrial.store import read_json
+from retrial.store.json_io import to_json
+from retrial.store.runs import read_json
 from retrial.system import paths
 from retrial.system.files import write_data
 from retrial.types import Environment

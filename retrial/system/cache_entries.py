@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from retrial.plain import exact_line
+from retrial.store.json_io import exact_line
 from retrial.system.console import NOTE, say
 from retrial.system.files import write_data
 

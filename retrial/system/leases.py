@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from retrial.plain import fields_of
+from retrial.store.json_io import fields_of
 from retrial.system import paths
 
 FOLDER = "alive"

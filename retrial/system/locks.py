@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.console import say
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)

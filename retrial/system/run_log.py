@@ -21,7 +21,7 @@ from types import MappingProxyType, TracebackType
 
 from retrial import __version__
 from retrial.errors import RetrialError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN
 
 NAME = "run.log"

@@ -13,7 +13,7 @@ from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions
 from retrial.patches import apply
 from retrial.protocols import Benchmark, Context
-from retrial.store import SAFE
+from retrial.store.runs import SAFE
 from retrial.types import Check
 from tests import image_task
 from tests.exercises import write_exercise

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from retrial.store import Run as Stored
+from retrial.store.runs import Run as Stored
 from retrial.system.locks import SCORING, claimed
 from tests import engines, servers
 from tests.conftest import PROJECT, Run

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.store import Run as Stored
+from retrial.store.runs import Run as Stored
 from retrial.system.locks import claimed
 from tests import servers
 from tests.conftest import PROJECT, Run

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system import leases
 from tests.conftest import PROJECT, own_cache
 from tests.counting_model import Question, question

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from retrial import compare, page
-from retrial.store import Run
+from retrial.store.runs import Run
 from tests import browsers, synthetic_run
 from tests.browsers import Opened, opened
 from tests.parts import require

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from retrial.store import Run
+from retrial.store.runs import Run
 from tests.clusters import TwoNodes
 from tests.conftest import Run as Program
 from tests.conftest import own_cache

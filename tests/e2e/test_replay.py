@@ -12,7 +12,7 @@ import pytest
 from retrial import registry
 from retrial.attempts import Reply
 from retrial.protocols import Edit
-from retrial.store import Run as Stored
+from retrial.store.runs import Run as Stored
 from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, TESTS, WRONG, reply, write_exercise
 from tests.servers import Answer, ChatServer, status

@@ -30,7 +30,7 @@ def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known()
     known.learn(SECRET)
-    for module in ("retrial.plain", "retrial.system.files", "retrial.cache"):
+    for module in ("retrial.store.json_io", "retrial.system.files", "retrial.cache"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
     cache_entries.write(entry, f"key = '{SECRET}'")
     assert cache_entries.read(entry) == f"key = '{SECRET}'"

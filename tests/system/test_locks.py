@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.locks import ASKING, SCORING, claimed
 from tests.conftest import PROJECT
 
@@ -18,7 +18,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from retrial.system.locks import claimed
-from retrial.store import Run
+from retrial.store.runs import Run
 
 with claimed(Run(Path(sys.argv[1]), "it")):
     print("held", flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retrial.errors import SandboxError
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.system.console import Progress, say
 from retrial.system.secrets import KNOWN

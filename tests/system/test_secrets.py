@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.store import Run
+from retrial.store.runs import Run
 from retrial.system.secrets import HIDDEN, KNOWN, Known, hidden
 from tests.rows import edit, record
 

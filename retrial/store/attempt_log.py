@@ -15,9 +15,9 @@ from typing import Any
 
 from retrial import cache
 from retrial.attempts import Reply, ToolCall, Usage
-from retrial.journal import Line
-from retrial.lines import DISCARDED, ENDED, KEPT, RESUMED, STARTED
-from retrial.plain import fields_of
+from retrial.store.events import DISCARDED, ENDED, KEPT, RESUMED, STARTED
+from retrial.store.journal import Line
+from retrial.store.json_io import fields_of
 from retrial.types import Verdict
 
 _AGAIN = (RESUMED, KEPT)

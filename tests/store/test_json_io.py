@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.plain import from_json, to_json, to_line
+from retrial.store.json_io import from_json, to_json, to_line
 from retrial.types import Outcome
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.shapes import Shape, fits
+from retrial.store.shapes import Shape, fits
 from retrial.system.console import say
 
 SHOWN = 20

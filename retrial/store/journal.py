@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from retrial import damage
-from retrial.lines import is_sound
-from retrial.plain import from_json, to_line
+from retrial.store import integrity
+from retrial.store.events import is_sound
+from retrial.store.json_io import from_json, to_line
 from retrial.system.console import say
 from retrial.system.files import sync_folder
 
@@ -138,7 +138,7 @@ class Journal:
 
     def _set_aside(self, content: bytes) -> None:
         """The whole file is kept under another name; here stays what is as it was written."""
-        aside = damage.free_name(self._path)
+        aside = integrity.free_name(self._path)
         # A copy: whoever is killed now must find the good lines here.
         shutil.copyfile(self._path, aside)
         examined = list(_examined(content))

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial.goes import by_attempt, last_ladder
-from retrial.journal import Line
-from retrial.lines import DISCARDED
+from retrial.store.attempt_log import by_attempt, last_ladder
+from retrial.store.events import DISCARDED
+from retrial.store.journal import Line
 from retrial.table import money
 
 SHOWN_CHARACTERS = 8000

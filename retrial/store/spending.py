@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, journal
 from retrial.attempts import Usage
 from retrial.budget import committed
 from retrial.errors import UsageError
-from retrial.plain import fields_of, from_json, to_line
+from retrial.store import integrity, journal
+from retrial.store.json_io import fields_of, from_json, to_line
 from retrial.system.console import say
 
 NAME = "sums.json"
@@ -38,7 +38,8 @@ def entries(folder: Path) -> dict[str, Entry]:
     kept = {
         name: entry
         for name, entry in known.items()
-        if entry.size == sizes.get(name) or (entry.size > sizes.get(name, 0) and not damage.was_mended(folder / name))
+        if entry.size == sizes.get(name)
+        or (entry.size > sizes.get(name, 0) and not integrity.was_mended(folder / name))
     }
     found = {name: kept.get(name) or _read(folder / name) for name in sorted({*sizes, *kept})}
     shrunk = [name for name in kept if found[name].size > sizes.get(name, 0)]

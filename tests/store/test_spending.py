@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from retrial import ledger
 from retrial.attempts import Reply, Usage
 from retrial.budget import committed_in, of_runs
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store import spending
+from retrial.store.runs import Run
 
 
 def asks(run: Run, instance_id: str, cost: float, reserved: float = 1.0) -> None:
@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def kept(run: Run) -> Path:
-    return run.folder / "journal" / ledger.NAME
+    return run.folder / "journal" / spending.NAME
 
 
 def test_what_is_kept_is_what_the_journals_say(run: Run) -> None:

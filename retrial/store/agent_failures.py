@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from retrial import past
-from retrial.lines import DISCARDED
-from retrial.past import Brief
-from retrial.store import Run
+from retrial.store import history
+from retrial.store.events import DISCARDED
+from retrial.store.history import Brief
+from retrial.store.runs import Run
 from retrial.system.words import counted, one_line
 
 REASON = "the agent never worked: every attempt of this run ended with an error and an empty patch"
@@ -65,8 +65,8 @@ def sentence(records: Iterable[Brief]) -> str:
 def _predictions(run: Run) -> dict[str, Brief]:
     """All that are whole: what is damaged is set aside elsewhere."""
     found = ((instance_id, run.prediction(instance_id)) for instance_id in run.config()["selected"])
-    return {instance_id: past.brief(record) for instance_id, record in found if record is not None}
+    return {instance_id: history.brief(record) for instance_id, record in found if record is not None}
 
 
 def _failed(attempt: Mapping[str, Any]) -> bool:
-    return bool(attempt.get("agent_error")) and not past.patch_id(attempt)
+    return bool(attempt.get("agent_error")) and not history.patch_id(attempt)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retrial import shapes
 from retrial.attempts import Attempt
 from retrial.errors import UsageError
-from retrial.store import Run
+from retrial.store import shapes
+from retrial.store.runs import Run
 from retrial.types import Task, fingerprint
 
 Brief = Mapping[str, Any]

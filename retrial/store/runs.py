@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import damage, ledger
 from retrial.attempts import Usage
 from retrial.errors import UsageError
-from retrial.journal import Journal
 from retrial.patches.names import plain_path
-from retrial.plain import from_json, to_json
+from retrial.store import integrity, spending
+from retrial.store.journal import Journal
+from retrial.store.json_io import from_json, to_json
 from retrial.system import small_files
 from retrial.system.console import NOTE, say
 from retrial.system.files import sync_folder, write_again, write_atomically, write_data, write_if_other
@@ -130,7 +130,7 @@ class Run:
         # Where nothing can be written, that is said by who has to.
         with suppress(OSError):
             if self.config_path.exists():
-                damage.tell([damage.set_aside(self.config_path, why)])
+                integrity.tell([integrity.set_aside(self.config_path, why)])
             write_atomically(self.config_path, to_json(stored))
         return stored
 
@@ -148,7 +148,9 @@ class Run:
         """
         folders = (self.folder, self.folder / "journal", self.logs)
         if problems := [problem for folder in folders for problem in _links(folder)]:
-            raise damage.refuse(problems, "A run holds regular files only: replace each of these by the file itself.")
+            raise integrity.refuse(
+                problems, "A run holds regular files only: replace each of these by the file itself."
+            )
 
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
@@ -182,8 +184,8 @@ class Run:
                 if path.is_file():
                     self._prediction(path)
             except UsageError as error:
-                notes.append(damage.set_aside(path, str(error)))
-        damage.tell(notes)
+                notes.append(integrity.set_aside(path, str(error)))
+        integrity.tell(notes)
 
     def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
@@ -193,7 +195,7 @@ class Run:
             # The patch may not be to the byte the one that was tried.
             content = KNOWN.masked_data(to_json({**record, "masked": True}))
         path = self.prediction_path(instance_id)
-        write_data(path, damage.sealed(content), sure=True)
+        write_data(path, integrity.sealed(content), sure=True)
         _tell_of_keys(path, to_json(record.get("model_patch")))
 
     def write_chat(self, instance_id: str, chat: str) -> None:
@@ -215,7 +217,7 @@ class Run:
             except UsageError as error:
                 problems.append(str(error))
         if problems:
-            raise damage.refuse(problems, "The same harness.py command sets them aside and does their tasks again.")
+            raise integrity.refuse(problems, "The same harness.py command sets them aside and does their tasks again.")
 
     def keep_only(self, instance_ids: Collection[str]) -> None:
         """Remove the predictions of all other tasks."""
@@ -232,7 +234,7 @@ class Run:
 
     def _prediction(self, path: Path) -> dict[str, Any]:
         content, record = _read_json(path)
-        if why_not := damage.no_prediction(path, content, record):
+        if why_not := integrity.no_prediction(path, content, record):
             raise UsageError(why_not)
         record.pop("crc", None)
         found: dict[str, Any] = record
@@ -319,13 +321,13 @@ class Run:
         more = sum(entry.committed - (entry.usage.cost or 0.0) for entry in self.sums().values())
         return round(max(0.0, more), 6) if math.isfinite(more) else None
 
-    def sums(self) -> dict[str, ledger.Entry]:
+    def sums(self) -> dict[str, spending.Entry]:
         """What each journal says was spent."""
-        return ledger.entries(self.folder / "journal")
+        return spending.entries(self.folder / "journal")
 
     def keep_sums(self) -> None:
         """So that the next one need not read every journal."""
-        write_data(self.folder / "journal" / ledger.NAME, ledger.content(self.folder / "journal"))
+        write_data(self.folder / "journal" / spending.NAME, spending.content(self.folder / "journal"))
 
 
 def find_run(home: Path, text: str) -> Run | None:

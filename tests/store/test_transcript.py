@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from retrial import transcript
 from retrial.attempts import Attempt, Effort, Message, Reply, Request, ToolCall, Usage
 from retrial.chat import Sampling
-from retrial.journal import Journal
-from retrial.records import attempt_record
+from retrial.store import transcript
+from retrial.store.journal import Journal
+from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Status, Verdict
 
 HOSTILE = "# A heading\n\n```\n## in a fence\n````python\nx\n````\n~~~\n`````\n"

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 
-from retrial import goes, journal, transcript
 from retrial.attempts import Attempt, Message, Reply, Request, ToolCall, Usage
 from retrial.budget import committed
 from retrial.chat import Sampling
-from retrial.journal import Journal
-from retrial.records import attempt_record
 from retrial.resume import Earlier
-from retrial.store import Run
+from retrial.store import attempt_log, journal, transcript
+from retrial.store.journal import Journal
+from retrial.store.predictions import attempt_record
+from retrial.store.runs import Run
 from retrial.types import Outcome, Status, Verdict
 from tests.fuzz.mutation import changed_bytes, fuzz
 
@@ -207,7 +207,7 @@ def calls(content: bytes) -> list[list[tuple[str, str]]]:
             (call.question["messages"][0]["content"], call.reply["text"] if call.reply else "")
             for call in go.calls.values()
         ]
-        for go in goes.read(journal.read(content))
+        for go in attempt_log.read(journal.read(content))
     ]
 
 
@@ -235,7 +235,7 @@ def uses(run: Run) -> None:
     assert run.journal("one").mended() == content, "what was mended is whole"
     committed(lines)
     run.spent()
-    goes.read(lines)
+    attempt_log.read(lines)
     transcript.markdown("one", "plausible", lines)
     earlier = Earlier(lines).attempt(BLANK)
     earlier.ended()

@@ -8,7 +8,7 @@ from itertools import takewhile, zip_longest
 from typing import Any
 
 from retrial.attempts import Request
-from retrial.plain import to_line
+from retrial.store.json_io import to_line
 
 PARTS = ("messages", "tools", "temperature", "seed", "max_tokens")
 """Of a request, what makes its question."""
