@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 
-from retrial.pace import REFUSALS, Trouble
+from retrial.executors.adaptive import REFUSALS, Trouble
 from retrial.types import Verdict
 
 

@@ -12,7 +12,7 @@ from retrial.attempts import Message, Place, Reply, Request, Usage
 from retrial.budget import most
 from retrial.desk import TaskDesk
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
-from retrial.pace import Trouble
+from retrial.executors.adaptive import Trouble
 from retrial.prices import Price
 from retrial.protocols import Model
 from retrial.resume import Resumed

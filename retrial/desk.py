@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from retrial.budget import Budget, purse
-from retrial.pace import Trouble
+from retrial.executors.adaptive import Trouble
+from retrial.executors.limiter import Turn, Turns
 from retrial.store import journal
 from retrial.store.journal import Journal, Line
 from retrial.store.runs import Run
 from retrial.system import room
 from retrial.system.shutdown import Stop
-from retrial.turns import Turn, Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

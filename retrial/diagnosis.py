@@ -15,11 +15,11 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.config import ReportOptions
+from retrial.executors.limiter import sandboxes_at_once
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
 from retrial.system.host import free_mb, usable_cores
 from retrial.system.words import some
-from retrial.turns import sandboxes_at_once
 from retrial.types import Limits
 
 OLDEST_PYTHON = (3, 11)

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from retrial import arguments, cache, program, recorded, registry, run_config, rungs, served, table
-from retrial.abreast import Abreast
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
+from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
+from retrial.executors.writer_pool import Abreast
 from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
 from retrial.plan import Plan, make_ladder, make_plan
@@ -28,7 +29,6 @@ from retrial.system.locks import claimed
 from retrial.system.room import Room
 from retrial.system.shutdown import Stop
 from retrial.system.words import counted
-from retrial.turns import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.types import Task
 
 SHOWN = 10

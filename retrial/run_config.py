@@ -9,12 +9,12 @@ from typing import Any
 
 from retrial import __version__, served, shards
 from retrial.agents import about
+from retrial.executors.limiter import calls_at_once, sandboxes_at_once
 from retrial.identity import identity
 from retrial.plan import Plan
 from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded, Ready
 from retrial.solve import Ladder
-from retrial.turns import calls_at_once, sandboxes_at_once
 
 
 def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:

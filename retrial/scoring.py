@@ -8,7 +8,7 @@ from functools import partial
 
 from retrial import cache
 from retrial.config import ReportOptions
-from retrial.elsewhere import Elsewhere, elsewhere
+from retrial.executors.worker_env import Elsewhere, elsewhere
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.score import Scored, Scorer

@@ -9,7 +9,7 @@ from functools import partial
 from retrial import GRADING, cache
 from retrial.attempts import Attempt, Prediction
 from retrial.desk import Desk, TaskDesk
-from retrial.elsewhere import Elsewhere, elsewhere
+from retrial.executors.worker_env import Elsewhere, elsewhere
 from retrial.plan import Plan, make_ladder
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from retrial import registry
 from retrial.config import ReportOptions
+from retrial.executors.limiter import sandboxes_at_once
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.store.runs import Run
@@ -14,7 +15,6 @@ from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.room import Room
 from retrial.system.shutdown import Stop
-from retrial.turns import sandboxes_at_once
 from retrial.types import Environment, Task
 
 AHEAD = 2

@@ -17,13 +17,14 @@ from functools import partial
 from pathlib import Path
 
 from retrial import cache, registry
-from retrial.abreast import Abreast
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
 from retrial.benchmarks._exercises import FolderTree
 from retrial.budget import Budget
 from retrial.chat import MeteredChat, Sampling
 from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
+from retrial.executors.limiter import Turns
+from retrial.executors.writer_pool import Abreast
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.prices import Price
 from retrial.protocols import Context, Executor
@@ -35,7 +36,6 @@ from retrial.system import run_log
 from retrial.system.console import Progress
 from retrial.system.shutdown import Stop
 from retrial.table import money
-from retrial.turns import Turns
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
 from tests.clusters import two_nodes
 

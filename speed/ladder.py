@@ -25,13 +25,13 @@ from retrial import arguments, cache, registry
 from retrial.budget import Budget
 from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
+from retrial.executors.limiter import Turns
 from retrial.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.solve import solve
 from retrial.system import paths
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import Stop
-from retrial.turns import Turns
 from retrial.types import Execution, Job, fingerprint
 from retrial.visible import VisibleCheck
 from tests.exercises import RIGHT, write_exercise

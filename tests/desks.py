@@ -6,9 +6,9 @@ from pathlib import Path
 
 from retrial.budget import Budget
 from retrial.desk import Desk, TaskDesk
+from retrial.executors.limiter import Turns
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
-from retrial.turns import Turns
 
 
 def a_desk(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDesk:

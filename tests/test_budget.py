@@ -21,6 +21,7 @@ from retrial.budget import Budget, committed, committed_in, most, prompt_tokens,
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
+from retrial.executors.limiter import Turns
 from retrial.models import ModelSettings, _chat, local
 from retrial.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
@@ -29,7 +30,6 @@ from retrial.store.journal import Journal
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.shutdown import Stop
-from retrial.turns import Turns
 from retrial.types import Task, Verdict
 from retrial.visible import VisibleCheck
 from tests.conftest import Run as Program

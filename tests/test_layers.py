@@ -26,15 +26,15 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 MOVING = dict(line.split("\t") for line in (PROJECT / "tests" / "moving.tsv").read_text().splitlines())
 """Modules that are not yet in their folder → the folder. It shrinks with every move, until it is gone."""
 UPWARDS: tuple[str, ...] = (
-    "retrial.attempts -> retrial.pace",
+    "retrial.attempts -> retrial.executors.adaptive",
     "retrial.benchmarks._swebench_rows -> retrial.submissions",
     "retrial.calibration -> retrial.required_tests",
     "retrial.checks -> retrial.image_trees",
     "retrial.checks -> retrial.reinstall",
     "retrial.dry_run -> retrial.program",
-    "retrial.elsewhere -> retrial.benchmarks",
-    "retrial.elsewhere -> retrial.models._endpoints",
-    "retrial.elsewhere -> retrial.sandboxes",
+    "retrial.executors.worker_env -> retrial.benchmarks",
+    "retrial.executors.worker_env -> retrial.models._endpoints",
+    "retrial.executors.worker_env -> retrial.sandboxes",
     "retrial.judging -> retrial.required_tests",
     "retrial.keeping -> retrial.leaderboard",
     "retrial.keeping -> retrial.rows",

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from retrial.attempts import Reply, Request
 from retrial.errors import ModelError
+from retrial.executors.adaptive import Load, Trouble
 from retrial.models import _chat
 from retrial.models._endpoints import Endpoint
 from retrial.models._failures import Failure, sentence, shown
-from retrial.pace import Load, Trouble
 from retrial.system.secrets import KNOWN
 
 _LOG = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retrial.executors.adaptive import Load
 from retrial.models._endpoints import Endpoint
-from retrial.pace import Load
 from retrial.system.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
 from retrial.system.words import printable
 

@@ -1,7 +1,7 @@
 """A transcript (`<instance_id>.md`), read back: attempts, and what was said in each.
 
-It is our own writing (retrial/store/transcript.py): whatever others said stands in fences that nothing in them can end, so
-lines outside of fences can be trusted to be what they look like.
+It is our own writing (retrial/store/transcript.py): whatever others said stands in fences that nothing in them can end,
+so lines outside of fences can be trusted to be what they look like.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
-from retrial.pace import Load, Trouble
+from retrial.executors.adaptive import Load, Trouble
+from retrial.executors.limiter import Turn, Turns
 from retrial.protocols import Sandbox
 from retrial.system import console, host, paths
 from retrial.system.host import Machine
 from retrial.system.shutdown import Stop
-from retrial.turns import Turn, Turns
 from retrial.types import Environment, Execution, Job
 
 PAUSE = 5.0

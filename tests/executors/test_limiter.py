@@ -17,13 +17,13 @@ from retrial.budget import Budget
 from retrial.chat import MeteredChat, Sampling
 from retrial.desk import Desk, TaskDesk
 from retrial.errors import ModelError, Stopped
+from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
+from retrial.executors.limiter import Turns
 from retrial.models._asking import Patience
 from retrial.models._endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
-from retrial.pace import REFUSALS, Load, Pace, Trouble
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
-from retrial.turns import Turns
 from tests.servers import Answer, Asked, Behaviour, ChatServer, reply, status
 
 SECONDS = 60

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from retrial.executors._ray_node import Answer, Halt, Job, Node
+from retrial.executors.ray.node import Answer, Halt, Job, Node
 
 RESOURCE = "retrial_sandbox"
 """What whoever starts a node may declare it to have; else one for each CPU."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from retrial.errors import Stopped
-from retrial.pace import REFUSALS, Load, Pace, Trouble
+from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
 from retrial.system import host
 from retrial.system.host import Machine
 from retrial.system.shutdown import Stop

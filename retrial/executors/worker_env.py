@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
+from retrial.executors.limiter import sandboxes_at_once
 from retrial.models._endpoints import OPENAI, find
 from retrial.protocols import Benchmark, Context, Site
 from retrial.sandboxes import Bounded, choose, make_ready
 from retrial.system import cleanup, paths
 from retrial.system.console import say
 from retrial.system.secrets import KNOWN
-from retrial.turns import sandboxes_at_once
 from retrial.types import Environment
 
 VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.executors._ray_member import RESOURCE, Machine, Member, declare, machines
+from retrial.executors.ray.member import RESOURCE, Machine, Member, declare, machines
 from retrial.system.console import NOTE, say
 
 LOSSES = 3

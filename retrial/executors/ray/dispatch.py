@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from retrial.errors import NotMeasured
-from retrial.executors._ray_fleet import Fleet
-from retrial.executors._ray_member import Member
-from retrial.executors._ray_node import Answer, Finished, Halt, Job, Question
 from retrial.executors.local import caught
+from retrial.executors.ray.fleet import Fleet
+from retrial.executors.ray.member import Member
+from retrial.executors.ray.node import Answer, Finished, Halt, Job, Question
 from retrial.system.console import say
 from retrial.system.shutdown import Stop
 

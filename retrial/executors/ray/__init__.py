@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 from retrial.errors import Stopped, UsageError
-from retrial.executors._ray_dispatch import Dispatch
-from retrial.executors._ray_node import Distant
+from retrial.executors.ray.dispatch import Dispatch
+from retrial.executors.ray.node import Distant
 from retrial.protocols import Context, Site
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import Stop, interruptible

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from retrial.abreast import WAITING, WORKERS, Abreast
+from retrial.executors.writer_pool import WAITING, WORKERS, Abreast
 
 
 def test_all_that_was_taken_is_done_when_it_ends() -> None:
