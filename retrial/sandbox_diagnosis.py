@@ -72,7 +72,7 @@ def limits(name: str) -> Check:
     def check(machine: Machine) -> Iterator[Diagnosis]:
         if machine.useless.get(name, "not asked for"):
             return
-        from retrial.sandboxes._trials import TRIED, holes
+        from retrial.sandboxes.trials import TRIED, holes
 
         about, part = f"limits: {name}", machine.open(name)
         environment = language("python").environment

@@ -152,9 +152,9 @@ def repository(folder: Path) -> str:
 
 def name(more: str = "") -> str:
     """What the image is called, built or not."""
-    from retrial.sandboxes import _images
+    from retrial.sandboxes.docker import images
 
-    return f"retrial-test/calc:{hashlib.sha256(_context(more) + _images.base().encode()).hexdigest()[:12]}"
+    return f"retrial-test/calc:{hashlib.sha256(_context(more) + images.base().encode()).hexdigest()[:12]}"
 
 
 @functools.cache
@@ -166,24 +166,24 @@ def image(more: str = "") -> str:
     from docker.api import APIClient
     from docker.utils import kwargs_from_env
 
-    from retrial.sandboxes import _images
+    from retrial.sandboxes.docker import images
 
     with closing(APIClient(version="auto", timeout=600, **kwargs_from_env())) as client:
-        if not _images.identity(client, name(more)):
+        if not images.identity(client, name(more)):
             steps: Iterable[Mapping[str, Any]] = client.build(
                 fileobj=io.BytesIO(_context(more)),
                 custom_context=True,
                 tag=name(more),
-                buildargs={"BASE": _images.base()},
+                buildargs={"BASE": images.base()},
                 network_mode="host",
                 rm=True,
                 forcerm=True,
                 decode=True,
             )
             try:
-                _images.follow(steps)
-            except _images.FAILURES as error:
-                raise EnvironmentMissing(f"The image {name(more)} cannot be built: {_images.words(error)}") from error
+                images.follow(steps)
+            except images.FAILURES as error:
+                raise EnvironmentMissing(f"The image {name(more)} cannot be built: {images.words(error)}") from error
     return name(more)
 
 

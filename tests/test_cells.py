@@ -20,7 +20,7 @@ from retrial.config import HarnessOptions
 from retrial.errors import SandboxError, UsageError
 from retrial.languages._python_toolchain import interpreter
 from retrial.patches.workspace import Folder, open_workspace
-from retrial.sandboxes import _images
+from retrial.sandboxes.docker import images
 from retrial.types import Outcome, Verdict
 from tests.parts import PYTHON, ready
 
@@ -53,7 +53,7 @@ def options(kind: str, **more: Any) -> HarnessOptions:
     ready("docker" if kind == "docker" else "bwrap")
     own: dict[str, Any] = {"agent_on_host": True} if kind == "host" else {}
     if kind == "docker":
-        own = {"agent_image": _images.name(PYTHON)}
+        own = {"agent_image": images.name(PYTHON)}
     return HarnessOptions(agent="command", **{**own, **more})
 
 

@@ -69,7 +69,7 @@ UPWARDS: tuple[str, ...] = (
     "retrial.summary -> retrial.rows",
     "retrial.system.cache_entries -> retrial.store.json_io",
     "retrial.system.cleanup -> retrial.patches.untrusted_files",
-    "retrial.system.cleanup -> retrial.sandboxes._cgroup",
+    "retrial.system.cleanup -> retrial.sandboxes.bwrap.cgroup",
     "retrial.system.cleanup -> retrial.sandboxes.docker",
     "retrial.system.leases -> retrial.store.json_io",
     "retrial.system.locks -> retrial.store.runs",

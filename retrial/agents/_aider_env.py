@@ -15,7 +15,7 @@ from retrial.agents._cell import Cell
 from retrial.agents._errands import on_no_task
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages import _python_toolchain
-from retrial.sandboxes import _stores
+from retrial.sandboxes.bwrap import toolchain_store
 from retrial.system import paths
 from retrial.types import fingerprint
 
@@ -91,13 +91,13 @@ def own(cache: Path, say: Callable[[str], None]) -> Installation:
     # One name for one place, whatever links lead to it: the name is written into what is made there.
     place = (cache / "aider").resolve() / fingerprint(requirements, version)[:16]
     python = place / "env" / "bin" / "python"
-    if not (place / _stores.READY).exists():
+    if not (place / toolchain_store.READY).exists():
         place.mkdir(parents=True, exist_ok=True)
-        with _stores.alone(place) as lock:
-            if not (place / _stores.READY).exists():
+        with toolchain_store.alone(place) as lock:
+            if not (place / toolchain_store.READY).exists():
                 say(f"Installing aider with {version} into {place} (700 MB, once) …")
                 _make(base, place / "env", lock)
-                (place / _stores.READY).touch()
+                (place / toolchain_store.READY).touch()
     return given(str(python))
 
 
@@ -120,9 +120,9 @@ def _make(base: str, place: Path, lock: int) -> None:
     for command in ((base, "-m", "venv", str(place)), (str(place / "bin" / "python"), *install)):
         try:
             # If we are killed, what still runs there keeps others out until it ends. All may read what it makes.
-            done = _run(command, timeout=_stores.SECONDS, pass_fds=(lock,), umask=0o022)
+            done = _run(command, timeout=toolchain_store.SECONDS, pass_fds=(lock,), umask=0o022)
         except subprocess.TimeoutExpired as error:
-            raise EnvironmentMissing(f"Installing aider took longer than {_stores.SECONDS:.0f} s.") from error
+            raise EnvironmentMissing(f"Installing aider took longer than {toolchain_store.SECONDS:.0f} s.") from error
         if done.returncode:
             raise EnvironmentMissing(
                 f"aider could not be installed: {_last(done.stdout + done.stderr)}; is this machine online? "

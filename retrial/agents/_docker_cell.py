@@ -18,8 +18,10 @@ from retrial.agents._given import Given
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace
-from retrial.sandboxes import _confine, _death, _images, _nobody, _protocol
 from retrial.sandboxes import docker as engines
+from retrial.sandboxes import supervisor
+from retrial.sandboxes.bwrap import user_namespace
+from retrial.sandboxes.docker import exit_cause, host_config, images
 from retrial.types import Verdict
 
 PYTHON = "python3"
@@ -37,7 +39,7 @@ class DockerCell:
             return "no Docker engine answers."
         try:
             with engines.engine() as client:
-                if not _images.identity(client, self._image):
+                if not images.identity(client, self._image):
                     return f"the image {self._image} is not there: docker pull {self._image}"
         except SandboxError as error:
             return str(error)
@@ -45,14 +47,14 @@ class DockerCell:
 
     def describe(self) -> Mapping[str, object]:
         with engines.engine() as client:
-            about = {"image": self._image, "image_id": _images.identity(client, self._image)}
+            about = {"image": self._image, "image_id": images.identity(client, self._image)}
         return {"isolated": self.isolated, "cell": "docker", **about, **self._given.describe()}
 
     def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
         variables = {**ALWAYS, **errand.environment, **self._given.variables}
         try:
             if os.geteuid() == 0:
-                workspace.hand_over(_nobody.ID)
+                workspace.hand_over(user_namespace.ID)
             with (
                 _errands.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
                 TestsSocket(kit.folder, check) as tests,
@@ -77,12 +79,12 @@ class DockerCell:
         ]
 
     def _container(self, client: APIClient, kit: Kit, mounts: list[Mount]) -> AbstractContextManager[str]:
-        user = os.getuid() or _nobody.ID
+        user = os.getuid() or user_namespace.ID
         return engines.container(
             client,
             self._image,
             entrypoint=list(kit.command),
-            user=f"{user}:{os.getgid() if os.getuid() else _nobody.ID}",
+            user=f"{user}:{os.getgid() if os.getuid() else user_namespace.ID}",
             working_dir="/",
             host_config=_host_config(client, mounts),
         )
@@ -101,18 +103,18 @@ def _cover(path: Path) -> Mount:
 def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
     config: dict[str, Any] = client.create_host_config(
         network_mode="host",
-        extra_hosts=_confine.OWN_NAME,
+        extra_hosts=host_config.OWN_NAME,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         read_only=True,
         init=True,
         mounts=mounts,
         tmpfs={"/tmp": f"rw,exec,nosuid,nodev,size={LIMITS.disk_mb}m,mode=1777"},
-        shm_size=_confine.SHM_BYTES,
+        shm_size=host_config.SHM_BYTES,
         mem_limit=LIMITS.memory_mb << 20,
         memswap_limit=LIMITS.memory_mb << 20,
-        pids_limit=LIMITS.processes + _confine.OWN_PROCESSES,
-        ulimits=[Ulimit(name=name, soft=most, hard=most) for name, most in _protocol.RLIMITS.items()],
+        pids_limit=LIMITS.processes + host_config.OWN_PROCESSES,
+        ulimits=[Ulimit(name=name, soft=most, hard=most) for name, most in supervisor.RLIMITS.items()],
         log_config=LogConfig(type="none"),
     )
     return config
@@ -132,5 +134,5 @@ def _listen(client: APIClient, container: str, kit: Kit, tests: TestsSocket, lef
 
 def _status(client: APIClient, container: str) -> int:
     """Raises: SandboxError unless the program ended by itself."""
-    _death.refuse_if_from_outside(client, container)
+    exit_cause.refuse_if_from_outside(client, container)
     return int(client.inspect_container(container)["State"]["ExitCode"])

@@ -19,8 +19,9 @@ from retrial.agents._cell import Cell, Errand, Ran
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.patches.workspace import Folder
-from retrial.sandboxes import _nobody, _stream
-from retrial.sandboxes._protocol import Ends
+from retrial.sandboxes import stream as sandbox_stream
+from retrial.sandboxes.bwrap import user_namespace
+from retrial.sandboxes.supervisor import Ends
 from retrial.system import scratch
 from retrial.types import Limits, Verdict
 
@@ -111,7 +112,7 @@ def laid_out(
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
         if os.geteuid() == 0:
-            os.chown(folder / "out", _nobody.ID, _nobody.ID)
+            os.chown(folder / "out", user_namespace.ID, user_namespace.ID)
         yield Kit(
             folder=folder,
             command=("/bin/sh", f"{files}/start", *errand.command),
@@ -158,7 +159,7 @@ def listen(
             ready = {key.fd for key, _ in selector.select(None if tests.busy else seconds)}
             if tests.news in ready:
                 os.eventfd_read(tests.news)
-            if stream in ready and not _stream.receive(stream, take):
+            if stream in ready and not sandbox_stream.receive(stream, take):
                 selector.unregister(stream)
                 if ended is None:
                     return False

@@ -16,7 +16,7 @@ from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages import _python_toolchain
 from retrial.protocols import Workspace
-from retrial.sandboxes import _cgroup
+from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases
 from retrial.types import Verdict
 
@@ -66,7 +66,7 @@ def _kill(popen: subprocess.Popen[bytes]) -> None:
     """All that is in its session, and wait until it is gone."""
     if popen.returncode is not None:
         return
-    end = time.monotonic() + _cgroup.PATIENCE
+    end = time.monotonic() + cgroup.PATIENCE
     with suppress(ProcessLookupError):
         os.killpg(popen.pid, signal.SIGKILL)
         popen.wait()

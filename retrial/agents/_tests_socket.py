@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from retrial.sandboxes._protocol import Ends
+from retrial.sandboxes.supervisor import Ends
 from retrial.types import Verdict
 
 NAME = "tests.socket"

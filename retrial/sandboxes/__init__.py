@@ -9,7 +9,7 @@ from pathlib import Path
 from retrial import registry
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.protocols import Context, Sandbox
-from retrial.sandboxes._bounded import Bounded
+from retrial.sandboxes.throttled import Bounded
 from retrial.types import Environment, Task
 
 __all__ = ["Bounded", "Ready", "choose", "make_ready", "skipped"]
@@ -93,7 +93,7 @@ def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Pat
 
     Raises: SandboxError when the sandbox itself is not to be trusted here.
     """
-    from retrial.sandboxes._probe import probe
+    from retrial.sandboxes.probe import probe
 
     versions, broken = dict[Environment, tuple[str, ...]](), dict[Environment, str]()
     for environment in sorted((each for each in environments if not each.tree), key=lambda each: each.name):

@@ -115,9 +115,9 @@ def _containers(owner: str, place: str) -> Iterator[str]:
 
 
 def _cgroups(owner: str, place: str) -> Iterator[str]:
-    from retrial.sandboxes import _cgroup
+    from retrial.sandboxes.bwrap import cgroup
 
-    yield from _cgroup.remove_orphans(owner, Path(place))
+    yield from cgroup.remove_orphans(owner, Path(place))
 
 
 REMOVERS: Mapping[Kind, Remover] = {

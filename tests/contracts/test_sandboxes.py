@@ -15,7 +15,8 @@ import pytest
 from retrial import registry
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
-from retrial.sandboxes import _cgroup, _probe
+from retrial.sandboxes import probe
+from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases
 from retrial.types import Environment, Execution, Job, Limits
 from tests import cgroups
@@ -433,11 +434,11 @@ def test_it_says_what_it_is(sandbox: Sandbox) -> None:
 
 
 def test_the_cache_key_and_run_json_name_limits_that_the_kernel_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox, own = ready("bwrap"), _cgroup.method()
+    sandbox, own = ready("bwrap"), cgroup.method()
     digests = set()
     for name, bounded in (("supervisor", True), ("rlimits", False)):
-        method = _cgroup.Method(name=name, open=own.open, bounded=bounded)
-        monkeypatch.setattr(_cgroup, "method", lambda method=method: method)
+        method = cgroup.Method(name=name, open=own.open, bounded=bounded)
+        monkeypatch.setattr(cgroup, "method", lambda method=method: method)
         digests.add(sandbox.digest(PYTHON))
         assert ("memory" in sandbox.describe()) == (not bounded)
     assert len(digests) == 2
@@ -445,9 +446,9 @@ def test_the_cache_key_and_run_json_name_limits_that_the_kernel_does_not_hold(mo
 
 @pytest.mark.smoke
 def test_the_probe_finds_that_it_holds_and_remembers(sandbox: Sandbox, tmp_path: Path) -> None:
-    _probe.probe(sandbox, PYTHON, tmp_path)
+    probe.probe(sandbox, PYTHON, tmp_path)
     assert len(list((tmp_path / "probes").iterdir())) == 1
-    _probe.probe(sandbox, PYTHON, tmp_path)
+    probe.probe(sandbox, PYTHON, tmp_path)
 
 
 def test_an_environment_that_cannot_be_had_is_named(sandbox: Sandbox) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retrial.languages._python_toolchain import interpreter
-from retrial.sandboxes import _images
+from retrial.sandboxes.docker import images
 from retrial.system.secrets import HIDDEN
 from tests.conftest import Run
 from tests.exercises import RIGHT, STUB, TESTS, WRONG, write_exercise
@@ -198,7 +198,7 @@ def test_one_that_looks_everywhere_finds_no_answer_no_test_and_no_key(
 
 def test_nor_does_one_in_a_container(run: Run, home: Path, tmp_path: Path, planted: Secrets) -> None:
     ready("docker")
-    image = ("--agent-image", _images.name(PYTHON))
+    image = ("--agent-image", images.name(PYTHON))
     walk(run, tmp_path, planted, "/", "--agent-path", tmp_path / "tools", *image, python="python3")
     assert planted.found(transcript(home)) == {"stub"}
     assert stored(home, "run.json")["agent"]["cell"] == "docker"

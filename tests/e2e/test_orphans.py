@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.sandboxes import _cgroup, docker
+from retrial.sandboxes import docker
+from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases, paths, scratch
 from retrial.system.leases import Kind
 from retrial.types import Limits
@@ -71,7 +72,7 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
 def left_by(owner: str) -> dict[Kind, list[str]]:
     """What there is of it."""
     places = {*scratch.places(), Path(os.environ.get("TMPDIR", "/tmp"))}
-    parents = {folder for name, folder in _cgroup._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
+    parents = {folder for name, folder in cgroup._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
     found = {
         Kind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch.prefix(owner)}*")],
         Kind.CGROUPS: [str(path) for parent in parents for path in parent.glob(f"{owner}-*")],
@@ -104,7 +105,7 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     run: Run, tmp_path: Path, marker: str
 ) -> None:
     ready("bwrap")
-    other = _cgroup.method().open(Limits())
+    other = cgroup.method().open(Limits())
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
         assert left_by(owner)[Kind.FOLDERS]
@@ -160,7 +161,7 @@ def test_an_agent_on_the_host_lives_until_the_next_start(run: Run, tmp_path: Pat
 # Its bwrap dies, as it does with us, before it has told its copy to begin: seen in one of four kills of a busy program.
 SPEECHLESS = """
 import os, pathlib, re, signal, subprocess
-from retrial.sandboxes import _bubble, _cgroup, _nobody
+from retrial.sandboxes.bwrap import process, cgroup, user_namespace
 from retrial.types import Limits
 
 def wait(self, child):
@@ -169,10 +170,10 @@ def wait(self, child):
     print(child, flush=True)
     signal.pause()
 
-_nobody.Nobody.introduce = wait
+user_namespace.Nobody.introduce = wait
 pipe = subprocess.PIPE
-slot = _cgroup.method().open(Limits())
-_bubble.Bubble(["true"], _bubble.View(disk_mb=1), slot, Limits(), stdin=pipe, stderr=pipe)
+slot = cgroup.method().open(Limits())
+process.Bubble(["true"], process.View(disk_mb=1), slot, Limits(), stdin=pipe, stderr=pipe)
 """
 
 

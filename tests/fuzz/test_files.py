@@ -17,7 +17,7 @@ from retrial import image_trees, official
 from retrial.benchmarks._exercises import CONFIG, read_exercise
 from retrial.errors import UsageError
 from retrial.judging import judge
-from retrial.sandboxes import _reports
+from retrial.sandboxes import report_archive
 from retrial.types import Check, Execution, Required
 from tests.exercises import write_exercise
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
@@ -61,7 +61,7 @@ FIELDS = (
 def test_an_archive_gives_plain_files_that_are_in_it_or_nothing(change: Callable[[bytes], bytes]) -> None:
     packed = change(ARCHIVE)
     note(repr(packed))
-    found = _reports.read(packed)
+    found = report_archive.read(packed)
     for name, content in (found or {}).items():
         path = PurePosixPath(name)
         assert not path.is_absolute() and ".." not in path.parts and str(path) != "."

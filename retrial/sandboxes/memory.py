@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import _nobody, _usage
+from retrial.sandboxes import memory_usage
+from retrial.sandboxes.bwrap import user_namespace
 from retrial.types import Limits
 
 FILL_RATE = 8 << 30
@@ -55,7 +56,7 @@ class Supervisor:
         self.prefix = prefix
         self._limit = limits.memory_mb << 20
         self._ended = threading.Event()
-        self._bubble: _usage.Bubble | None = None
+        self._bubble: memory_usage.Bubble | None = None
         self._thread: threading.Thread | None = None
         self._killed = False
         self._cpu_seconds: float | None = None
@@ -63,7 +64,7 @@ class Supervisor:
 
     def adopt(self, process: int) -> None:
         try:
-            self._bubble = _usage.Bubble(process)
+            self._bubble = memory_usage.Bubble(process)
         except FileNotFoundError:
             # It has ended already.
             return
@@ -95,7 +96,7 @@ class Supervisor:
             self._bubble.close()
             self._bubble = None
 
-    def _watch(self, bubble: _usage.Bubble) -> None:
+    def _watch(self, bubble: memory_usage.Bubble) -> None:
         pause = PAUSES[0]
         try:
             while not self._ended.wait(pause):
@@ -106,7 +107,7 @@ class Supervisor:
             for process in bubble.processes():
                 bubble.kill(process)
 
-    def _look(self, bubble: _usage.Bubble) -> float:
+    def _look(self, bubble: memory_usage.Bubble) -> float:
         """Kill a process if the job uses too much, or hides how much; return the seconds until the next look."""
         processes = bubble.processes()
         if processes:
@@ -115,7 +116,7 @@ class Supervisor:
             used = bubble.at_most(processes)
             if used > self._limit:
                 used = bubble.exactly(processes)
-        except _usage.Hidden as hidden:
+        except memory_usage.Hidden as hidden:
             # As if it had used too much: a job must not choose what is measured.
             self._kill_one(bubble, hidden.process)
             return PAUSES[0]
@@ -123,7 +124,7 @@ class Supervisor:
             self._kill_one(bubble, max(processes, key=lambda process: process.badness))
         return min(max((self._limit - used) / FILL_RATE, PAUSES[0]), PAUSES[1])
 
-    def _kill_one(self, bubble: _usage.Bubble, process: _usage.Process) -> None:
+    def _kill_one(self, bubble: memory_usage.Bubble, process: memory_usage.Process) -> None:
         self._killed = True
         bubble.kill(process)
         deadline = time.monotonic() + DYING_SECONDS
@@ -140,11 +141,11 @@ def bounds(open_slot: Callable[[Limits], Supervisor], holds: Callable[[int], boo
     try:
         with ExitStack() as stack:
             slot = stack.enter_context(closing(open_slot(TRIAL_LIMITS)))
-            info, info_there = _nobody.pipe(stack)
+            info, info_there = user_namespace.pipe(stack)
             trial = stack.enter_context(_start(slot.prefix, info_there.fileno()))
             stack.callback(trial.kill)
             info_there.close()
-            first = _nobody.first_process(info)
+            first = user_namespace.first_process(info)
             if not first or not holds(first):
                 return False
             slot.adopt(first)

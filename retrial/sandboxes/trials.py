@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
-from retrial.sandboxes._probe import probe
+from retrial.sandboxes.probe import probe
 from retrial.system import scratch
 from retrial.types import Environment, Execution, Job, Limits
 

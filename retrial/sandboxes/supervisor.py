@@ -21,8 +21,8 @@ from enum import IntEnum
 from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import _reports
-from retrial.sandboxes._allowance import Allowance, Meter
+from retrial.sandboxes import report_archive
+from retrial.sandboxes.allowance import Allowance, Meter
 from retrial.system import host
 from retrial.types import Execution, Job
 
@@ -245,7 +245,7 @@ class Session:
         if self.phase is Phase.RUNNING:
             self._release(len(self._pending))
         said, _, archive = bytes(self._reports).partition(self._nonce + b" reports\n")
-        reports = _reports.read(archive) if self.phase is Phase.DONE else None
+        reports = report_archive.read(archive) if self.phase is Phase.DONE else None
         ended = self._entered.get(Phase.REPORTING, time.monotonic())
         # Who looks in intervals misses the last moments; from inside it is known only when the job has ended.
         cpu = (cpu_seconds, _cpu_seconds(said, self._nonce), self._allowance.cpu_seconds)

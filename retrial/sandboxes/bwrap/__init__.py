@@ -13,8 +13,9 @@ from pathlib import Path
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context, Language, Toolchain
-from retrial.sandboxes import _bubble, _cgroup, _protocol, _stores, _stream
-from retrial.sandboxes._probe import numbers
+from retrial.sandboxes import stream, supervisor
+from retrial.sandboxes.bwrap import cgroup, process, toolchain_store
+from retrial.sandboxes.probe import numbers
 from retrial.system import host, secret_paths
 from retrial.system.host import Machine
 from retrial.types import Environment, Execution, Job, fingerprint
@@ -37,7 +38,7 @@ class Bwrap:
         if any(environment.tree for environment in wanted):
             return NO_IMAGES
         try:
-            _bubble.check_tool()
+            process.check_tool()
             for environment in wanted:
                 if unreadable := self.run(_trial(environment)).stdout.strip():
                     return f"The job's user cannot read {unreadable.splitlines()[0]}: make it readable for all."
@@ -56,37 +57,37 @@ class Bwrap:
 
     def state(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
-        if _stores.ready(environment.language, version):
+        if toolchain_store.ready(environment.language, version):
             return f"ready ({version})"
         return f"{version}; its packages and caches will be prepared first"
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
-        _bubble.check_tool()
-        _stores.ensure(environment.language, _toolchain(environment.language).version, say)
+        process.check_tool()
+        toolchain_store.ensure(environment.language, _toolchain(environment.language).version, say)
 
     def digest(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
-        store = _stores.digest(environment.language, version)
-        method = _cgroup.method()
+        store = toolchain_store.digest(environment.language, version)
+        method = cgroup.method()
         # Limits that the kernel does not hold may end a job where it would not.
         limits = [] if method.by_kernel else [method.name]
         return fingerprint(self.name, environment.name, version, *([store] if store else []), *limits)
 
     def describe(self) -> Mapping[str, str]:
-        method = _cgroup.method()
+        method = cgroup.method()
         memory = {} if method.bounded else {"memory": UNBOUNDED}
-        return {"sandbox": self.name, "version": _bubble.version(), "limits": method.name, **memory}
+        return {"sandbox": self.name, "version": process.version(), "limits": method.name, **memory}
 
     def machine(self) -> Machine:
         return host.here()
 
     def run(self, job: Job) -> Execution:
-        _bubble.check_tool()
-        session = _protocol.Session(job)
+        process.check_tool()
+        session = supervisor.Session(job)
         try:
-            with closing(_cgroup.method().open(_bubble.with_room(job.limits))) as slot:
+            with closing(cgroup.method().open(process.with_room(job.limits))) as slot:
                 with _start(job, slot, self._hidden) as bubble:
-                    timed_out = _stream.converse(session, _channel(bubble, session), slot)
+                    timed_out = stream.converse(session, _channel(bubble, session), slot)
                 return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
         except OSError as error:
             raise SandboxError(f"bubblewrap could not be run: {error}.") from error
@@ -96,32 +97,32 @@ def make(context: Context) -> Bwrap:
     return Bwrap(secret_paths.places(getattr(context.options, "benchmark", "")))
 
 
-def _start(job: Job, slot: _cgroup.Slot, hidden: tuple[Path, ...]) -> _bubble.Bubble:
-    command, view, pipe = _protocol.command(job), _view(job, hidden), subprocess.PIPE
-    return _bubble.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
+def _start(job: Job, slot: cgroup.Slot, hidden: tuple[Path, ...]) -> process.Bubble:
+    command, view, pipe = supervisor.command(job), _view(job, hidden), subprocess.PIPE
+    return process.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
 
 
-def _channel(bubble: _bubble.Bubble, session: _protocol.Session) -> _stream.Channel:
+def _channel(bubble: process.Bubble, session: supervisor.Session) -> stream.Channel:
     stdin, stdout, stderr = bubble.popen.stdin, bubble.popen.stdout, bubble.popen.stderr
     assert stdin and stdout and stderr
     bubble.open_pipes()
     outputs = {stdout.fileno(): session.stdout, stderr.fileno(): session.stderr}
-    return _stream.Channel(stdin=stdin.fileno(), close_stdin=stdin.close, outputs=outputs)
+    return stream.Channel(stdin=stdin.fileno(), close_stdin=stdin.close, outputs=outputs)
 
 
-def _view(job: Job, hidden: tuple[Path, ...]) -> _bubble.View:
+def _view(job: Job, hidden: tuple[Path, ...]) -> process.View:
     """The toolchain, and what was prepared for it."""
     toolchain = _toolchain(job.environment.language)
     store = _store(job.environment.language)
     prepared = str(store / job.environment.language)
-    path = ":".join((*toolchain.path, *_protocol.PATH))
+    path = ":".join((*toolchain.path, *supervisor.PATH))
     shown = ("/usr", *(target for source, target in toolchain.binds if source == target))
-    return _bubble.View(
+    return process.View(
         binds=(*toolchain.binds, *(((prepared, prepared),) if os.path.isdir(prepared) else ())),
         covered=tuple(map(str, secret_paths.below(map(Path, shown), hidden))),
         symlinks=toolchain.symlinks,
         files=toolchain.files,
-        variables={**_protocol.ENVIRONMENT, "PATH": path, _protocol.STORE: str(store)},
+        variables={**supervisor.ENVIRONMENT, "PATH": path, supervisor.STORE: str(store)},
         disk_mb=job.limits.disk_mb,
         network=job.network,
     )
@@ -143,7 +144,7 @@ def _toolchain(language: str) -> Toolchain:
 @functools.cache
 def _store(language: str) -> Path:
     """Asked for every job; to name it, all that it is made from is read."""
-    return _stores.root(language, _toolchain(language).version)
+    return toolchain_store.root(language, _toolchain(language).version)
 
 
 def _trial(environment: Environment) -> Job:

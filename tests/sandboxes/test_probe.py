@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.sandboxes._probe import numbers
+from retrial.sandboxes.probe import numbers
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from docker.errors import DockerException
 from retrial.config import HarnessOptions
 from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.protocols import Context
-from retrial.sandboxes import Bounded, _pulls, _shelf, bwrap, choose, make_ready
-from retrial.sandboxes.docker import Docker
+from retrial.sandboxes import Bounded, bwrap, choose, make_ready
+from retrial.sandboxes.docker import Docker, image_cache, pulls
 from retrial.system import paths
 from retrial.types import Environment, Job
 from tests import image_task
@@ -105,7 +105,7 @@ def test_an_image_comes_with_its_first_job_and_stays_for_the_next(shop: Shop) ->
 def test_the_digest_of_its_registry_is_written_down(shop: Shop) -> None:
     one = shop.offer("one")
     Docker().prepare(one, shop.say)
-    assert {_shelf._read()[one.image].digest} == shop.registry.digests()
+    assert {image_cache._read()[one.image].digest} == shop.registry.digests()
 
 
 def test_pulls_of_different_images_overlap_and_those_of_one_do_not(shop: Shop) -> None:
@@ -157,7 +157,7 @@ def test_a_registry_that_stays_busy_is_left_alone_after_five_goes(shop: Shop) ->
     [("toomanyrequests: retry-after: 2m", 120.0), ("Retry-After: 3", 3.0), ("toomanyrequests: pull rate limit", None)],
 )
 def test_a_registrys_own_pause_is_understood(said: str, seconds: float | None) -> None:
-    assert _pulls._retry_after(DockerException(said)) == seconds
+    assert pulls._retry_after(DockerException(said)) == seconds
 
 
 # By their recipe
@@ -169,7 +169,7 @@ def test_an_image_that_no_registry_has_is_built_by_its_recipe(shop: Shop, tmp_pa
     Docker().prepare(made, shop.say)
     assert shop.here() == {"made"}
     assert any("building it from" in line for line in shop.said)
-    assert _shelf._read()[made.image].digest == ""
+    assert image_cache._read()[made.image].digest == ""
 
 
 def test_a_recipe_that_fails_says_both_reasons(shop: Shop, tmp_path: Path) -> None:
@@ -181,16 +181,16 @@ def test_a_recipe_that_fails_says_both_reasons(shop: Shop, tmp_path: Path) -> No
 def test_heredocs_without_buildx_are_named(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = "FROM scratch\nRUN <<EOF_1\ntrue\nEOF_1\n"
     monkeypatch.setenv("PATH", str(tmp_path))
-    _pulls._has_buildx.cache_clear()
+    pulls._has_buildx.cache_clear()
     try:
         with pytest.raises(EnvironmentMissing, match="heredocs, for which the docker command needs its plugin buildx"):
             Docker().prepare(tree(f"{shop.registry.host}/retrial/made:1", where), shop.say)
     finally:
-        _pulls._has_buildx.cache_clear()
+        pulls._has_buildx.cache_clear()
 
 
 def test_heredocs_are_built_with_buildx(shop: Shop, tmp_path: Path) -> None:
-    require("buildx", "" if _pulls._has_buildx() else "the docker command has no plugin buildx")
+    require("buildx", "" if pulls._has_buildx() else "the docker command has no plugin buildx")
     where = "FROM scratch\nCOPY <<EOF_1 /tree/content\nmade\nEOF_1\n"
     Docker().prepare(tree(f"{shop.registry.host}/retrial/made:1", where), shop.say)
     assert shop.here() == {"made"}
@@ -206,7 +206,7 @@ def test_the_least_recently_used_goes_when_the_next_does_not_fit(shop: Shop) -> 
         sandbox.prepare(environment, shop.say)
     assert shop.here() == {"one", "three"}
     assert [line for line in shop.said if line.startswith("Removed")] == [
-        f"Removed the image HOST/retrial/two:1 ({_pulls.size(shop.sizes['two'])}) to stay within --disk"
+        f"Removed the image HOST/retrial/two:1 ({pulls.size(shop.sizes['two'])}) to stay within --disk"
     ]
 
 
@@ -236,7 +236,7 @@ def test_an_image_that_went_is_remembered_and_comes_back_as_it_was(shop: Shop) -
     assert Docker().digest(one) == before
     assert shop.registry.asked == []
     # Meanwhile its name has come to mean another image.
-    [pinned] = {_shelf._read()[one.image].digest}
+    [pinned] = {image_cache._read()[one.image].digest}
     assert shop.offer("one").image == one.image
     assert sandbox.run(job(one)).exit_code == 0
     assert Docker().digest(one) == before
@@ -289,7 +289,7 @@ def test_an_image_that_a_container_uses_stays(shop: Shop) -> None:
 def test_an_image_whose_job_is_about_to_run_stays(shop: Shop) -> None:
     one, two = shop.offer("one"), shop.offer("two")
     Docker().prepare(one, shop.say)
-    with _shelf.held(one.image):
+    with image_cache.held(one.image):
         Docker(0).prepare(two, shop.say)
         assert shop.here() == {"one", "two"}
     Docker(0).prepare(shop.offer("three"), shop.say)
@@ -312,7 +312,7 @@ def test_another_image_under_the_same_name_is_said_once_and_is_not_ours(shop: Sh
 def test_a_torn_ledger_costs_nobody_an_image(shop: Shop) -> None:
     one, two = shop.offer("one"), shop.offer("two")
     Docker().prepare(one, shop.say)
-    (paths.cache() / _shelf.LEDGER).write_text("{")
+    (paths.cache() / image_cache.LEDGER).write_text("{")
     Docker(0).prepare(two, shop.say)
     assert shop.here() == {"one", "two"}
 
@@ -332,7 +332,7 @@ def test_what_is_pushed_to_a_real_registry_is_pulled_from_it(
         sandbox = Bounded(Docker(), 1, say=shop.say)
         assert sandbox.run(job(one)).stdout == "content\n"
         assert sandbox.digest(one) == before
-        known = _shelf._read()[one.image].digest
+        known = image_cache._read()[one.image].digest
         assert any(known in str(step.get("aux", "")) for step in pushed)
     finally:
         remove(shop.client, one.image)

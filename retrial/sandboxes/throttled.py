@@ -119,10 +119,10 @@ class Bounded:
     def run(self, job: Job) -> Execution:
         if not job.environment.tree:
             return self._in_turn(job)
-        from retrial.sandboxes import _shelf
+        from retrial.sandboxes.docker import image_cache
 
         # An image comes while other jobs run, and stays from then on until this one has run.
-        with _shelf.held(job.environment.image):
+        with image_cache.held(job.environment.image):
             self.have(job.environment)
             return self._in_turn(job)
 
@@ -211,7 +211,7 @@ class Bounded:
         self._probe(environment)
 
     def _probe(self, environment: Environment) -> None:
-        from retrial.sandboxes._probe import probe_walls
+        from retrial.sandboxes.probe import probe_walls
 
         with self._probing:
             if not self._holds:

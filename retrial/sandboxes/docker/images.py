@@ -22,7 +22,7 @@ from urllib3.exceptions import HTTPError
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.types import Environment
 
-FOLDER = Path(__file__).resolve().parents[2] / "docker"
+FOLDER = Path(__file__).resolve().parents[3] / "docker"
 BASE = "debian:trixie-slim"
 STORE = "/opt/retrial"
 ALL = "all"
@@ -132,12 +132,12 @@ def ensure(client: APIClient, environment: Environment, say: Callable[[str], Non
 
     Raises: EnvironmentMissing.
     """
-    from retrial.sandboxes import _pulls
+    from retrial.sandboxes.docker import pulls
 
     image = name(environment)
     if not own(environment):
         if not identity(client, image):
-            _pulls.bring(client, environment, say)
+            pulls.bring(client, environment, say)
         return
     with _building:
         if identity(client, image):

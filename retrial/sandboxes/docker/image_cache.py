@@ -22,7 +22,8 @@ from docker.errors import APIError
 from docker.utils import parse_repository_tag
 
 from retrial.errors import EnvironmentMissing, UsageError
-from retrial.sandboxes import _images, _pulls
+from retrial.sandboxes.docker import images as docker_images
+from retrial.sandboxes.docker import pulls
 from retrial.store.json_io import to_json
 from retrial.store.runs import read_json
 from retrial.system import paths
@@ -64,7 +65,7 @@ def refuse_too_small(disk_gb: float, client: APIClient, images: Iterable[str]) -
     largest = max(sizes, key=lambda image: sizes[image], default="")
     if largest and (size := sizes[largest]) > quota:
         raise UsageError(
-            f"--disk {disk_gb:g} is too small: the image {largest} alone has {_pulls.size(size)}. "
+            f"--disk {disk_gb:g} is too small: the image {largest} alone has {pulls.size(size)}. "
             f"Give --disk {math.ceil(size / 1e9)} or more."
         )
 
@@ -97,7 +98,7 @@ class Shelf:
             return
         known = _read().get(image)
         self._make_room(client, image, known.size if known else 0, say)
-        _pulls.bring(client, environment, say, known.digest if known else "")
+        pulls.bring(client, environment, say, known.digest if known else "")
         found = _look(client, image)
         if not found:
             raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
@@ -124,10 +125,10 @@ class Shelf:
                         # Built anew it will be another one: nothing to remember it by.
                         del entries[name]
                     taken -= ours[name].size
-                    say(f"Removed the image {name} ({_pulls.size(ours[name].size)}) to stay within --disk")
+                    say(f"Removed the image {name} ({pulls.size(ours[name].size)}) to stay within --disk")
         if taken > self._quota and not self._crowded:
             self._crowded = True
-            say(f"note: images in use take {_pulls.size(taken)}, more than --disk allows; none of them can go now")
+            say(f"note: images in use take {pulls.size(taken)}, more than --disk allows; none of them can go now")
 
     def _engine_id(self, client: APIClient) -> str:
         if not self._engine:
@@ -136,7 +137,7 @@ class Shelf:
 
 
 def _look(client: APIClient, image: str) -> Entry | None:
-    seen = _images.facts(client, image)
+    seen = docker_images.facts(client, image)
     if not seen:
         return None
     repository = parse_repository_tag(image)[0]

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from retrial.sandboxes._allowance import Meter
-from retrial.sandboxes._protocol import CHUNK, Phase, Session
+from retrial.sandboxes.allowance import Meter
+from retrial.sandboxes.supervisor import CHUNK, Phase, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

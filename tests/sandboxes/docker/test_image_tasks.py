@@ -15,8 +15,8 @@ from docker.errors import APIError
 
 from retrial.errors import SandboxError
 from retrial.protocols import Context
-from retrial.sandboxes import _death, _probe, docker
-from retrial.sandboxes.docker import Docker
+from retrial.sandboxes import docker, probe
+from retrial.sandboxes.docker import Docker, exit_cause
 from retrial.system import leases
 from retrial.types import Execution, Job, Limits
 from tests import image_task
@@ -100,9 +100,9 @@ def test_root_in_a_container_has_power_over_its_own_files_and_processes_only(san
 
 
 def test_the_walls_are_probed_once_for_all_such_images(sandbox: Docker, tmp_path: Path) -> None:
-    _probe.probe_walls(sandbox, image_task.environment(), tmp_path)
+    probe.probe_walls(sandbox, image_task.environment(), tmp_path)
     assert len(list((tmp_path / "probes").iterdir())) == 1
-    _probe.probe_walls(sandbox, tree("localhost:1/not/there:1"), tmp_path)
+    probe.probe_walls(sandbox, tree("localhost:1/not/there:1"), tmp_path)
 
 
 def test_a_sandbox_with_a_hole_is_refused(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_sandbox_with_a_hole_is_refused(tmp_path: Path) -> None:
 
     ready_with_repository()
     with pytest.raises(SandboxError, match="does not hold here: there is a route to a network"):
-        _probe.probe_walls(Leaky(), image_task.environment(), tmp_path)
+        probe.probe_walls(Leaky(), image_task.environment(), tmp_path)
 
 
 def test_one_file_cannot_fill_the_disk(sandbox: Docker) -> None:
@@ -217,7 +217,7 @@ def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> No
     ready_with_repository()
     broke = pytest.raises(SandboxError, match="connection to the engine broke")
     with engine() as client, _sleeper(client) as container, broke:
-        _death.refuse_if_from_outside(client, container, patience=1)
+        exit_cause.refuse_if_from_outside(client, container, patience=1)
 
 
 @contextmanager

@@ -9,12 +9,12 @@ import pytest
 
 from retrial import registry
 from retrial.errors import UsageError
-from retrial.sandboxes import _images
+from retrial.sandboxes.docker import images
 from retrial.types import Environment
 
 
 def context(target: str) -> dict[str, str]:
-    with tarfile.open(fileobj=io.BytesIO(_images._context(target))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(images._context(target))) as archive:
         return {member.name: archive.extractfile(member).read().decode() for member in archive}  # type: ignore[union-attr]
 
 
@@ -35,8 +35,8 @@ def test_all_brings_every_language() -> None:
 
 def test_an_unknown_target_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="no target 'cobol'; it has python"):
-        _images.name(Environment(name="cobol", image="cobol", language="cobol"))
+        images.name(Environment(name="cobol", image="cobol", language="cobol"))
 
 
 def test_a_full_name_is_taken_as_it_is() -> None:
-    assert _images.name(Environment(name="x", image="me/mine:1", language="")) == "me/mine:1"
+    assert images.name(Environment(name="x", image="me/mine:1", language="")) == "me/mine:1"

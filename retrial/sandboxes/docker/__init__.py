@@ -17,8 +17,9 @@ from docker.utils import kwargs_from_env
 
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
-from retrial.sandboxes import _confine, _death, _disk, _images, _protocol, _stream
-from retrial.sandboxes._shelf import Shelf, refuse_too_small
+from retrial.sandboxes import stream, supervisor
+from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
+from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
 from retrial.system import host, leases
 from retrial.system.host import Machine
 from retrial.types import Environment, Execution, Job
@@ -53,7 +54,7 @@ class Docker:
             # Images with trees are hundreds, and are brought one by one: what cannot be had is said of its own task.
             asked = [one for one in environments if not one.tree]
             with engine() as client:
-                reasons = [reason for one in asked if (reason := _images.out_of_reach(client, one))]
+                reasons = [reason for one in asked if (reason := images.out_of_reach(client, one))]
         except SandboxError as error:
             return f"{nobody.rstrip('.')} ({error})"
         return reasons[0] if reasons else ""
@@ -63,19 +64,19 @@ class Docker:
 
     def state(self, environment: Environment) -> str:
         with engine() as client:
-            return _images.state(client, environment)
+            return images.state(client, environment)
 
     def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
         with engine(QUIET_SECONDS) as client:
             if environment.tree:
                 self._shelf.ensure(client, environment, say)
             else:
-                _images.ensure(client, environment, say)
+                images.ensure(client, environment, say)
 
     def digest(self, environment: Environment) -> str:
-        image = _images.name(environment)
+        image = images.name(environment)
         with engine() as client:
-            found = _images.identity(client, image)
+            found = images.identity(client, image)
         if not found and environment.tree:
             # Brought once and removed to make room: its verdicts stay, and it comes back as it was.
             found = self._shelf.remembered(image)
@@ -98,17 +99,17 @@ class Docker:
         return found
 
     def run(self, job: Job) -> Execution:
-        session = _protocol.Session(job)
+        session = supervisor.Session(job)
         with engine() as client, _of_job(client, job) as container:
             with _watched(job, container) as watch:
                 timed_out = _talk(client, container, session)
             if not listening():
                 raise SandboxError("The Docker engine went away while the job ran.")
-            oom = _death.by_memory(client, container)
+            oom = exit_cause.by_memory(client, container)
             if session.broken_off and watch and watch.full:
-                session.stderr(_disk.FULL.format(megabytes=job.limits.disk_mb).encode())
+                session.stderr(disk_watch.FULL.format(megabytes=job.limits.disk_mb).encode())
             elif session.broken_off and not oom:
-                _death.refuse_if_from_outside(client, container)
+                exit_cause.refuse_if_from_outside(client, container)
         return session.execution(timed_out=timed_out, oom=oom, here=_is_here())
 
 
@@ -157,7 +158,7 @@ def engine(seconds: float = CALL_SECONDS, where: str = "") -> Iterator[APIClient
             yield client
     except ImageNotFound as error:
         raise EnvironmentMissing(f"An image is missing: {error.explanation}") from error
-    except _images.FAILURES as error:
+    except images.FAILURES as error:
         raise SandboxError(f"The Docker engine failed: {error}") from error
 
 
@@ -176,7 +177,7 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
         client.create_container(
-            image, name=name, hostname=_confine.HOSTNAME, labels=labels, stdin_open=True, **settings
+            image, name=name, hostname=host_config.HOSTNAME, labels=labels, stdin_open=True, **settings
         )
         yield name
     finally:
@@ -194,19 +195,19 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
     return container(
         client,
-        _images.name(job.environment),
+        images.name(job.environment),
         # As entry point: an image's own must not come before it.
-        entrypoint=list(_protocol.command(job)),
-        user=_confine.user(job),
+        entrypoint=list(supervisor.command(job)),
+        user=host_config.user(job),
         working_dir="/",
-        environment=_confine.variables(job),
-        host_config=_confine.host_config(client, job),
+        environment=host_config.variables(job),
+        host_config=host_config.host_config(client, job),
     )
 
 
-def _watched(job: Job, container: str) -> AbstractContextManager[_disk.Watch | None]:
+def _watched(job: Job, container: str) -> AbstractContextManager[disk_watch.Watch | None]:
     """Only a layer that is written to can grow; a tmpfs has its size."""
-    return _disk.watched(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
+    return disk_watch.watched(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
 
 
 def remove_orphans(owner: str, where: str) -> Iterator[str]:
@@ -236,13 +237,13 @@ def _remove(client: APIClient, container: str, tries: int = REMOVALS) -> None:
         _remove(client, container, tries - 1)
 
 
-def _talk(client: APIClient, container: str, session: _protocol.Session) -> bool:
+def _talk(client: APIClient, container: str, session: supervisor.Session) -> bool:
     """Attach first, then start: nothing is missed. True when the job ran out of time."""
     with attached(client, container) as raw:
         client.start(container)
         feed = Streams({1: session.stdout, 2: session.stderr}).feed
-        channel = _stream.Channel(stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed})
-        return _stream.converse(session, channel, _Meter(client, container))
+        channel = stream.Channel(stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed})
+        return stream.converse(session, channel, _Meter(client, container))
 
 
 class _Meter:

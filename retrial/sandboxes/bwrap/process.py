@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import _calls, _cgroup, _nobody, _protocol
+from retrial.sandboxes import supervisor
+from retrial.sandboxes.bwrap import cgroup, seccomp, user_namespace
 from retrial.system import leases
 from retrial.types import Limits
 
@@ -60,14 +61,14 @@ class Bubble:
     """bwrap while it runs one command; afterwards every process in it is dead."""
 
     def __init__(
-        self, command: Iterable[str], view: View, slot: _cgroup.Slot, limits: Limits, *, stdin: int, stderr: int
+        self, command: Iterable[str], view: View, slot: cgroup.Slot, limits: Limits, *, stdin: int, stderr: int
     ) -> None:
         """`stdin` and `stderr` as for a subprocess; stdout is a pipe."""
         self._slot = slot
         self._ended = -1
         with ExitStack() as stack:
-            nobody = _nobody.Nobody(stack) if os.geteuid() == 0 else None
-            info, info_there = _nobody.pipe(stack)
+            nobody = user_namespace.Nobody(stack) if os.geteuid() == 0 else None
+            info, info_there = user_namespace.pipe(stack)
             options, descriptors = _options(view, stack)
             identity = ["--info-fd", str(info_there.fileno()), *(nobody.options if nobody else _alone())]
             inside = (*(nobody.command if nobody else ()), *_inside(limits), *command)
@@ -84,7 +85,7 @@ class Bubble:
             )
             # Our copy of its end, so that its death is the end of the stream.
             info_there.close()
-            child = _nobody.first_process(info)
+            child = user_namespace.first_process(info)
             if child and nobody:
                 nobody.introduce(child)
         if child:
@@ -96,7 +97,7 @@ class Bubble:
             with suppress(ProcessLookupError):
                 self._ended = os.pidfd_open(child)
             self._slot.adopt(child)
-            for process in (child, *_cgroup.children(child)):
+            for process in (child, *cgroup.children(child)):
                 _limit(process)
         except SandboxError:
             self.__exit__()
@@ -117,7 +118,7 @@ class Bubble:
             if pipe:
                 os.set_blocking(pipe.fileno(), False)
                 if os.geteuid() == 0:
-                    os.fchown(pipe.fileno(), _nobody.ID, _nobody.ID)
+                    os.fchown(pipe.fileno(), user_namespace.ID, user_namespace.ID)
 
     def kill(self) -> None:
         """With bwrap dies its pid namespace; its pid 1, and the cgroup, say when the last process is gone."""
@@ -128,7 +129,7 @@ class Bubble:
         if self._ended >= 0:
             ending = select.poll()
             ending.register(self._ended, select.POLLIN)
-            ending.poll(1000 * _cgroup.PATIENCE)
+            ending.poll(1000 * cgroup.PATIENCE)
             # Forgotten first: an interrupt between the two must not lead to closing it twice.
             ended, self._ended = self._ended, -1
             os.close(ended)
@@ -166,19 +167,19 @@ def with_room(limits: Limits) -> Limits:
 
 def _alone() -> list[str]:
     """Who the job is when Retrial is an ordinary user: still that user for the host, but under another number."""
-    options = ["--uid", str(_nobody.ID), "--gid", str(_nobody.ID)]
+    options = ["--uid", str(user_namespace.ID), "--gid", str(user_namespace.ID)]
     return [*options, "--disable-userns"] if "--disable-userns" in _help() else options
 
 
 def _limit(process: int) -> None:
     # A bwrap that is root's own may not be told; then the supervisor's own limit is all.
     with suppress(ProcessLookupError, PermissionError):
-        for name, most in _protocol.RLIMITS.items():
+        for name, most in supervisor.RLIMITS.items():
             resource.prlimit(process, getattr(resource, f"RLIMIT_{name.upper()}"), (most, most))
 
 
 def _inside(limits: Limits) -> tuple[str, ...]:
-    commands = _cgroup.method().inside(limits)
+    commands = cgroup.method().inside(limits)
     return ("sh", "-c", commands + 'exec "$@"', "sh") if commands else ()
 
 
@@ -203,7 +204,7 @@ def _options(view: View, stack: ExitStack) -> tuple[list[str], list[int]]:
     for path in filter(os.path.isdir, view.covered):
         options += ["--remount-ro", path]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    if refused := _calls.refused():
+    if refused := seccomp.refused():
         descriptors.append(_memory_file(refused, stack))
         options += ["--seccomp", str(descriptors[-1])]
     for name, value in view.variables.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial.sandboxes._allowance import PAUSE, Allowance
+from retrial.sandboxes.allowance import PAUSE, Allowance
 from retrial.types import Limits
 
 LIMITS = Limits(seconds=800, cpu_seconds=100, cpus=2)

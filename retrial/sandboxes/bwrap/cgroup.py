@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import _memory
+from retrial.sandboxes import memory as job_memory
 from retrial.system import leases
 from retrial.types import Limits
 
@@ -82,10 +82,10 @@ def method() -> Method:
     for candidate in _cgroups():
         if _works(candidate):
             return candidate
-    if shutil.which("systemd-run") and _memory.bounds(_open_scope, holds=_is_in_limited_scope):
+    if shutil.which("systemd-run") and job_memory.bounds(_open_scope, holds=_is_in_limited_scope):
         return Method(name="systemd scope", open=_open_scope)
-    if _memory.bounds(_memory.Supervisor):
-        return Method(name="supervisor", open=_memory.Supervisor, inside=_process_limit)
+    if job_memory.bounds(job_memory.Supervisor):
+        return Method(name="supervisor", open=job_memory.Supervisor, inside=_process_limit)
     return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits, bounded=False)
 
 
@@ -314,12 +314,12 @@ def children(process: int) -> list[int]:
         return []
 
 
-def _open_scope(limits: Limits) -> _memory.Supervisor:
+def _open_scope(limits: Limits) -> job_memory.Supervisor:
     """A supervisor that says when a job ran out of memory, in a scope that cannot be outrun.
 
     A scope is gone with its last process, and with it what it counted.
     """
-    return _memory.Supervisor(limits, prefix=_scope(limits))
+    return job_memory.Supervisor(limits, prefix=_scope(limits))
 
 
 def _scope(limits: Limits) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ def _is_in_limited_scope(process: int) -> bool:
     mount, own = _mounts().get("v2"), _own_v2(process)
     if not mount or not own:
         return False
-    expected = (_memory.TRIAL_LIMITS.memory_mb + SCOPE_SLACK_MB) << 20
+    expected = (job_memory.TRIAL_LIMITS.memory_mb + SCOPE_SLACK_MB) << 20
     return (mount / own.lstrip("/") / "memory.max").read_text().strip() == str(expected)
 
 

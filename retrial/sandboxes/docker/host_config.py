@@ -14,7 +14,8 @@ from typing import Any
 from docker.api import APIClient
 from docker.types import LogConfig, Ulimit
 
-from retrial.sandboxes import _images, _protocol
+from retrial.sandboxes import supervisor
+from retrial.sandboxes.docker import images
 from retrial.types import Job, Limits
 
 NOBODY = 65534
@@ -49,9 +50,9 @@ def variables(job: Job) -> dict[str, str]:
     """What a job finds; an image with a task's files has been set up with variables of its own, HOME among them."""
     threads = dict.fromkeys(THREADS, str(max(1, math.ceil(_cpus(job.limits)))))
     if job.environment.tree:
-        reports = _protocol.ENVIRONMENT[_protocol.REPORTS]
-        return {_protocol.REPORTS: reports, TREE: job.environment.tree, **threads}
-    return {**_protocol.ENVIRONMENT, _protocol.STORE: _images.STORE, **threads}
+        reports = supervisor.ENVIRONMENT[supervisor.REPORTS]
+        return {supervisor.REPORTS: reports, TREE: job.environment.tree, **threads}
+    return {**supervisor.ENVIRONMENT, supervisor.STORE: images.STORE, **threads}
 
 
 def host_config(client: APIClient, job: Job) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _writable_layer() -> dict[str, Any]:
 
 
 def _ulimits(job: Job) -> list[Ulimit]:
-    limits = {**_protocol.RLIMITS, "nofile": OPEN_FILES}
+    limits = {**supervisor.RLIMITS, "nofile": OPEN_FILES}
     if job.environment.tree:
         # What one file cannot do before anybody looks; all of them together are watched.
         limits["fsize"] = job.limits.disk_mb << 20

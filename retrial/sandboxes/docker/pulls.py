@@ -17,7 +17,7 @@ from docker.errors import DockerException
 from docker.utils import parse_repository_tag
 
 from retrial.errors import EnvironmentMissing
-from retrial.sandboxes import _images
+from retrial.sandboxes.docker import images
 from retrial.types import Environment
 
 AT_ONCE = 4
@@ -46,9 +46,9 @@ def bring(client: APIClient, environment: Environment, say: Callable[[str], None
         say(f"Pulling {image} …")
         try:
             _pull(client, image, digest, say)
-        except _images.FAILURES as error:
-            _build(client, environment, say, f"The image {image} could not be had: {_images.words(error)}")
-        found = _images.facts(client, image)
+        except images.FAILURES as error:
+            _build(client, environment, say, f"The image {image} could not be had: {images.words(error)}")
+        found = images.facts(client, image)
         say(f"{image} is here ({size(found.get('Size', 0))}, {time.monotonic() - begun:.0f} s)")
 
 
@@ -62,7 +62,7 @@ def _pull(client: APIClient, image: str, digest: str, say: Callable[[str], None]
     if digest and not image.endswith(digest):
         try:
             _patiently(client, repository, digest, say)
-        except _images.FAILURES as error:
+        except images.FAILURES as error:
             if not GONE.search(str(error)):
                 raise
             say(f"note: {image} is no longer to be had as it was ({digest[:19]}…): it is pulled as it is now")
@@ -78,7 +78,7 @@ def _patiently(client: APIClient, repository: str, tag: str, say: Callable[[str]
     for left in reversed(range(GOES)):
         try:
             steps: Iterable[Mapping[str, Any]] = client.pull(repository, tag=tag, stream=True, decode=True)
-            _images.follow(steps)
+            images.follow(steps)
             return
         except DockerException as error:
             if not left or not _busy(error):
@@ -115,9 +115,9 @@ def _build(client: APIClient, environment: Environment, say: Callable[[str], Non
         elif HEREDOC.search(environment.recipe):
             raise DockerException("it has heredocs, for which the docker command needs its plugin buildx")
         else:
-            _images.follow(_build_by_api(client, environment))
-    except _images.FAILURES as error:
-        raise EnvironmentMissing(f"{why}; and its Dockerfile could not be built: {_images.words(error)}") from error
+            images.follow(_build_by_api(client, environment))
+    except images.FAILURES as error:
+        raise EnvironmentMissing(f"{why}; and its Dockerfile could not be built: {images.words(error)}") from error
 
 
 @functools.cache
@@ -141,7 +141,7 @@ def _build_by_cli(environment: Environment) -> None:
         raise DockerException(f"it took longer than {BUILD_SECONDS:.0f} s") from error
     if done.returncode:
         lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
-        raise DockerException(" / ".join(lines[-_images.LAST_LINES :]))
+        raise DockerException(" / ".join(lines[-images.LAST_LINES :]))
 
 
 def _build_by_api(client: APIClient, environment: Environment) -> Iterable[Mapping[str, Any]]:
