@@ -26,7 +26,7 @@ def _without_canary(row: Scored, text: str) -> str:
     text = KNOWN.masked(text)
     if not row.verdict.canary or row.check is None or not row.check.reader:
         return text
-    reader: Reader = registry.load(row.check.reader).make()
+    reader: Reader = registry.load(row.check.reader).parser()
     for name in row.verdict.canary.split(", "):
         text = reader.without(text, name)
     return text

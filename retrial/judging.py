@@ -22,7 +22,7 @@ STATUS_READER = "readers.status"
 def judge(check: Check, execution: Execution) -> Verdict:
     if check.required is not None:
         return required_tests.judge(check, check.required, execution)
-    reader: Reader = registry.load(check.reader).make()
+    reader: Reader = registry.load(check.reader).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
     tests, canaries = apart({} if isinstance(found, str) else found, check)

@@ -1,6 +1,6 @@
 """The seams. A part inherits from nothing; a part's file is its name on the command line. A language is a value.
 
-Every part's module has `make(context) -> part` (languages, edits and readers: `make() -> part`).
+Every part's module has `make(context) -> part` (languages and edits: `make() -> part`).
 """
 
 from __future__ import annotations

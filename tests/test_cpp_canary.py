@@ -16,7 +16,7 @@ from retrial.checks import run_check
 from retrial.languages import cpp
 from retrial.languages._cpp_canary import canaries
 from retrial.patches import apply
-from retrial.readers.catch import make as reader
+from retrial.readers.catch import parser as reader
 from retrial.types import Canary, Execution, Naming, Outcome
 from tests.parts import ready
 

@@ -16,7 +16,7 @@ from retrial.errors import TreeError
 from retrial.languages import cpp
 from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
-from retrial.readers.catch import make as reader
+from retrial.readers.catch import parser as reader
 from retrial.sandboxes import bwrap, make_ready, skipped
 from retrial.types import Execution, Outcome, Status, Task
 from tests.parts import ready

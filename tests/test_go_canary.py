@@ -19,7 +19,7 @@ from retrial.languages._go_renaming import renamed
 from retrial.languages.go import make
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.readers.gotest import make as reader
+from retrial.readers.gotest import parser as reader
 from retrial.types import Canary, Execution, Outcome, Verdict
 from tests.parts import ready
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from retrial.readers.gotest import make as reader
+from retrial.readers.gotest import parser as reader
 from retrial.types import Execution, Status
 
 

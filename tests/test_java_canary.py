@@ -16,7 +16,7 @@ from retrial.checks import run_check
 from retrial.languages import java
 from retrial.languages._java_canary import canaries
 from retrial.patches import apply
-from retrial.readers.surefire import make as reader
+from retrial.readers.surefire import parser as reader
 from retrial.types import Canary, Check, Execution, Outcome
 from tests.parts import ready
 

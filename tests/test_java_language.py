@@ -16,7 +16,7 @@ from retrial.judging import judge
 from retrial.languages import java
 from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
-from retrial.readers.surefire import make as reader
+from retrial.readers.surefire import parser as reader
 from retrial.types import Check, Execution, Outcome, Status, Task
 from tests.parts import ready
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from retrial.canaries import NAME
 from retrial.languages.javascript import make
-from retrial.readers.jest import make as reader
+from retrial.readers.jest import parser as reader
 from retrial.types import Canary, Execution
 
 JEST = b"""\

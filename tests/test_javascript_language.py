@@ -13,7 +13,7 @@ from retrial.checks import run_check
 from retrial.languages.javascript import make
 from retrial.patches import apply
 from retrial.protocols import Suite
-from retrial.readers.jest import make as reader
+from retrial.readers.jest import parser as reader
 from retrial.system.paths import PROJECT
 from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready

@@ -17,7 +17,7 @@ from retrial.languages._rust_canary import canaries
 from retrial.languages.rust import make
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.readers.libtest import make as reader
+from retrial.readers.libtest import parser as reader
 from retrial.types import Canary, Execution, Outcome, Verdict
 from tests.parts import ready
 

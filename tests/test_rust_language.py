@@ -13,7 +13,7 @@ from retrial.errors import TreeError
 from retrial.languages.rust import make
 from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
-from retrial.readers.libtest import make as reader
+from retrial.readers.libtest import parser as reader
 from retrial.types import Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
 

@@ -12,10 +12,10 @@ HEAD = "--- "
 
 class Catch:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        return junit.make().read(execution)
+        return junit.parser().read(execution)
 
     def asserted(self, execution: Execution) -> frozenset[str]:
-        return junit.make().asserted(execution)
+        return junit.parser().asserted(execution)
 
     def text(self, stdout: str) -> str:
         return stdout
@@ -24,7 +24,7 @@ class Catch:
         return "".join(_without(text.splitlines(keepends=True), test))
 
 
-def make() -> Catch:
+def parser() -> Catch:
     return Catch()
 
 

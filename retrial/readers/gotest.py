@@ -64,7 +64,7 @@ class GoTest:
         return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest
 
 
-def make() -> GoTest:
+def parser() -> GoTest:
     return GoTest()
 
 

@@ -49,7 +49,7 @@ class Jest:
         return _javascript_text.without(text, test)
 
 
-def make() -> Jest:
+def parser() -> Jest:
     return Jest()
 
 

@@ -51,7 +51,7 @@ class JUnit:
         return _pytest_text.without(text, test)
 
 
-def make() -> JUnit:
+def parser() -> JUnit:
     return JUnit()
 
 

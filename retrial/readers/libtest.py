@@ -61,7 +61,7 @@ class Libtest:
         return "".join(_without(part, test) if test in part else part for part in PROGRAM.split(text))
 
 
-def make() -> Libtest:
+def parser() -> Libtest:
     return Libtest()
 
 

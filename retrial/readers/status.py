@@ -24,5 +24,5 @@ class ExitStatus:
         return _lines.without(text, test)
 
 
-def make() -> ExitStatus:
+def parser() -> ExitStatus:
     return ExitStatus()

@@ -29,10 +29,10 @@ TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
 
 class Surefire:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        return junit.make().read(execution)
+        return junit.parser().read(execution)
 
     def asserted(self, execution: Execution) -> frozenset[str]:
-        return junit.make().asserted(execution)
+        return junit.parser().asserted(execution)
 
     def text(self, stdout: str) -> str:
         return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
@@ -46,7 +46,7 @@ class Surefire:
         return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
 
 
-def make() -> Surefire:
+def parser() -> Surefire:
     return Surefire()
 
 

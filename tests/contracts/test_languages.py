@@ -54,7 +54,7 @@ def test_its_data_is_whole(language: Language) -> None:
     assert language.tests
     assert language.tools
     for path in (language.reader, language.command_reader):
-        assert callable(registry.load(path).make)
+        assert callable(registry.load(path).parser)
     assert re.compile(language.telling)
     assert language.timeout >= 60
     assert language.failing
