@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from retrial import canaries, image_trees, prebuilt
-from retrial.languages import _python_canary
-from retrial.languages._canaries import Test, TestFile
-from retrial.languages._python_claims import Rank
-from retrial.languages._syntax import parse
+from retrial.languages.canaries.candidates import Test, TestFile
+from retrial.languages.canaries.syntax import parse
+from retrial.languages.python import canary as python_canary
+from retrial.languages.python.assertions import Rank
 from retrial.protocols import Sandbox
 from retrial.types import Canary, Check, Environment, Required
 
@@ -52,7 +52,7 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
 def candidates(required: Required, files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """A weak one, beside a test that the task is about if it can be, then copies of such tests; or none at all."""
     modules = [
-        _python_canary.tests(path, source, _named(required.fail_to_pass), Rank.CONVERTED)
+        python_canary.tests(path, source, _named(required.fail_to_pass), Rank.CONVERTED)
         for path, source in files.items()
     ]
     weak = _weak(modules, required)
@@ -61,7 +61,7 @@ def candidates(required: Required, files: Mapping[str, bytes]) -> tuple[Canary, 
     strong = [
         canary
         for module in modules
-        for canary in _python_canary.of_file(module)
+        for canary in python_canary.of_file(module)
         if canary.strong and not DOCUMENTED.match(canary.text.partition(canaries.NAME)[2])
     ]
     shortest = sorted(_one_of_each(strong), key=lambda canary: len(canary.text))
@@ -73,7 +73,7 @@ def _one_of_each(strong: list[Canary]) -> list[Canary]:
     return list({canary.of.partition(":")[0]: canary for canary in reversed(strong)}.values())
 
 
-def _named(tests: tuple[str, ...]) -> _python_canary.Wanted:
+def _named(tests: tuple[str, ...]) -> python_canary.Wanted:
     """Of several classes with a test of that name, only the one that is meant."""
     known = {_name(test): frozenset[str]() for test in tests}
     for test in tests:
@@ -99,7 +99,7 @@ def _weak(modules: Sequence[TestFile], required: Required) -> Canary | None:
     for module, test in sorted(beside, key=order):
         others = [each for each in module.tests if each is not test]
         plain = replace(module, tests=[replace(each, literals=()) for each in (test, *others)])
-        if found := _python_canary.of_file(plain):
+        if found := python_canary.of_file(plain):
             return found[-1]
     return None
 

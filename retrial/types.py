@@ -247,6 +247,17 @@ class Canary:
     """Under which the reference's failure was reported, with `canaries.NAME` in place of its name."""
 
 
+READER_NAMES = {
+    "languages.junit": "junit",
+    "languages.cpp.results": "catch",
+    "languages.go.results": "gotest",
+    "languages.java.results": "surefire",
+    "languages.javascript.results": "jest",
+    "languages.rust.results": "libtest",
+}
+"""Result parsers → their names in the identities of runs, which stay what they were when a parser was a part."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """A way to ask whether a patched tree is right."""
@@ -310,8 +321,7 @@ class Check:
         is a verdict, and what is planted is another name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        # Identities of runs hold the short name.
-        reader = self.reader.removeprefix("readers.")
+        reader = READER_NAMES.get(self.reader, self.reader.removeprefix("readers."))
         how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.unsealed), self.failing)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial.languages import _python_toolchain
+from retrial.languages.python import toolchain
 from tests.parts import require
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -53,7 +53,7 @@ def ordinary_user() -> Iterator[OrdinaryUser]:
     try:
         folder.chmod(0o755)
         shutil.copytree(PROJECT / "retrial", folder / "retrial", ignore=shutil.ignore_patterns("__pycache__"))
-        for paths in dict(_python_toolchain._packages()).values():
+        for paths in dict(toolchain._packages()).values():
             for path in paths:
                 (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
         (folder / "home").mkdir()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from retrial import canaries
 from retrial.cache import canary as read_canary
 from retrial.judging import judge
-from retrial.languages import _canaries
-from retrial.languages._canaries import candidates
-from retrial.languages._literals import changed
+from retrial.languages.canaries import candidates as canary_candidates
+from retrial.languages.canaries.candidates import candidates
+from retrial.languages.canaries.literals import changed
 from retrial.references import _kept
 from retrial.store.json_io import to_json
 from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
@@ -38,12 +38,12 @@ def span(text: bytes, after: int = 0) -> tuple[int, int]:
     return start, start + len(text)
 
 
-FILE = _canaries.TestFile(
+FILE = canary_candidates.TestFile(
     path="add_test.py",
     source=SOURCE,
     tests=(
-        _canaries.Test(whole=(0, FIRST), name=span(b"test_small_numbers"), literals=(span(b"3"), span(b"1"))),
-        _canaries.Test(whole=(SECOND, len(SOURCE)), name=span(b"test_zero"), literals=(span(b"== 0"),)),
+        canary_candidates.Test(whole=(0, FIRST), name=span(b"test_small_numbers"), literals=(span(b"3"), span(b"1"))),
+        canary_candidates.Test(whole=(SECOND, len(SOURCE)), name=span(b"test_zero"), literals=(span(b"== 0"),)),
     ),
     naming=Naming.SNAKE,
     prefix="test_",
@@ -54,7 +54,7 @@ EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero"
 CHECK = Check(
     script="",
     files={"add_test.py": SOURCE, "data.txt": b"7"},
-    reader="readers.junit",
+    reader="languages.junit",
     expected=EXPECTED,
     canaries=(CANARY,),
 )

@@ -18,7 +18,7 @@ from retrial.agents._cell import Cell, Errand, Ran
 from retrial.agents._errands import OUTPUT_BYTES, RESULT_BYTES
 from retrial.config import HarnessOptions
 from retrial.errors import SandboxError, UsageError
-from retrial.languages._python_toolchain import interpreter
+from retrial.languages.python.toolchain import interpreter
 from retrial.patches.workspace import Folder, open_workspace
 from retrial.sandboxes.docker import images
 from retrial.types import Outcome, Verdict

@@ -14,7 +14,7 @@ from typing import Any
 from retrial.agents._cell import Cell
 from retrial.agents._errands import on_no_task
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
-from retrial.languages import _python_toolchain
+from retrial.languages.python import toolchain
 from retrial.sandboxes.bwrap import toolchain_store
 from retrial.system import paths
 from retrial.types import fingerprint
@@ -103,7 +103,7 @@ def own(cache: Path, say: Callable[[str], None]) -> Installation:
 
 def _base() -> tuple[str, str]:
     """An interpreter that aider runs on, and its version."""
-    for name in (_python_toolchain.interpreter(), *PYTHONS):
+    for name in (toolchain.interpreter(), *PYTHONS):
         found = shutil.which(name)
         # A program of that name may be there and still find no Python to start.
         if found and _run([found, "-c", FITS]).returncode == 0:

@@ -14,7 +14,7 @@ from retrial.agents._errands import LIMITS, Kit
 from retrial.agents._given import Given
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import SandboxError
-from retrial.languages import _python_toolchain
+from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
 from retrial.sandboxes import supervisor
 from retrial.sandboxes.bwrap import cgroup, process, user_namespace
@@ -42,7 +42,7 @@ class BwrapCell:
         return {"isolated": self.isolated, **about, **self._given.describe()}
 
     def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
-        python, folders = _python_toolchain.interpreter(), map(Path, _python_toolchain.base_folders())
+        python, folders = toolchain.interpreter(), map(Path, toolchain.base_folders())
         shown = self._given.shown((*errand.shown, *folders), VISIBLE)
         variables = {**ALWAYS, "PATH": _search_path(shown), **errand.environment, **self._given.variables}
         try:

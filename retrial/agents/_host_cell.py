@@ -14,7 +14,7 @@ from retrial.agents._cell import Errand, Ran
 from retrial.agents._given import Given
 from retrial.agents._tests_socket import TestsSocket
 from retrial.errors import SandboxError
-from retrial.languages import _python_toolchain
+from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
 from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases
@@ -37,7 +37,7 @@ class HostCell:
         # If we are killed it lives on, until the next start of a program finds it by this.
         mark = {leases.VARIABLE: leases.mark(leases.Kind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
-        names = {"workspace": str(workspace.root), "python": _python_toolchain.interpreter()}
+        names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
         try:
             with (
                 _errands.laid_out(errand, variables, **names) as kit,

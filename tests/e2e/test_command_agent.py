@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retrial.languages._python_toolchain import interpreter
+from retrial.languages.python.toolchain import interpreter
 from retrial.sandboxes.docker import images
 from retrial.system.secrets import HIDDEN
 from tests.conftest import Run

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.languages._python_toolchain import interpreter
+from retrial.languages.python.toolchain import interpreter
 from tests.conftest import Run
 from tests.exercises import RIGHT, WRONG, reply, write_exercise
 from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer

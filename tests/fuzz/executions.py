@@ -157,12 +157,16 @@ def _libtest_said(reports: Mapping[str, bytes]) -> Said:
 
 
 RUNNERS = {
-    "junit": Runner(reader="readers.junit", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "surefire": Runner(reader="readers.surefire", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "catch": Runner(reader="readers.catch", write=_junit, said=_junit_said, name="m_test::{}".format),
-    "jest": Runner(reader="readers.jest", write=_jest, said=_jest_said, name="box.test.js::Box › {}".format),
-    "gotest": Runner(reader="readers.gotest", write=_go, said=_go_said, name="p::{}".format),
-    "libtest": Runner(reader="readers.libtest", write=_libtest, said=_libtest_said, name="box::{}".format, failing=101),
+    "junit": Runner(reader="languages.junit", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "surefire": Runner(reader="languages.java.results", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "catch": Runner(reader="languages.cpp.results", write=_junit, said=_junit_said, name="m_test::{}".format),
+    "jest": Runner(
+        reader="languages.javascript.results", write=_jest, said=_jest_said, name="box.test.js::Box › {}".format
+    ),
+    "gotest": Runner(reader="languages.go.results", write=_go, said=_go_said, name="p::{}".format),
+    "libtest": Runner(
+        reader="languages.rust.results", write=_libtest, said=_libtest_said, name="box::{}".format, failing=101
+    ),
 }
 
 

@@ -1,0 +1,92 @@
+"""What `jest --json` writes, and our reporter for Node's own runner: the files, and the tests of each with statuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retrial.languages.javascript import report_text
+from retrial.types import Execution, Status
+
+REPORT = "jest.json"
+JOB = re.compile(r"^/tmp/job/[^/]+/")
+"""Where a job's own files lie: Jest knows no relative paths."""
+STATUSES = {
+    "passed": Status.PASSED,
+    "failed": Status.FAILED,
+    "pending": Status.SKIPPED,
+    "skipped": Status.SKIPPED,
+    "disabled": Status.SKIPPED,
+    "todo": Status.SKIPPED,
+}
+BETWEEN = " › "
+"""Names of suites and tests, as Jest writes them too: no name of a test can be found across two of them."""
+ASSERTION = re.compile(r"assert(\.\w+)?\(")
+"""How Jest begins what it makes of an error of `node:assert`."""
+
+
+class Jest:
+    def read(self, execution: Execution) -> Mapping[str, Status] | str:
+        if REPORT not in execution.reports:
+            return "the test runner left no report"
+        try:
+            return {test: status for test, status, _ in _rows(execution.reports[REPORT])}
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+            return f"the report {REPORT} cannot be read: {error!r}"
+
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        if isinstance(self.read(execution), str):
+            return frozenset()
+        return frozenset(test for test, _, asserted in _rows(execution.reports[REPORT]) if asserted)
+
+    def text(self, stdout: str) -> str:
+        return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return report_text.without(text, test)
+
+
+def parser() -> Jest:
+    return Jest()
+
+
+def _rows(report: bytes) -> Iterator[tuple[str, Status, bool]]:
+    """Tests with status, and whether an assertion failed. Two may have one name: the second becomes `name #2`."""
+    known: set[str] = set()
+    numbers: Counter[str] = Counter()
+    for suite in json.loads(report)["testResults"]:
+        for test, status, asserted in _tests(suite):
+            name = test
+            while name in known:
+                numbers[test] += 1
+                name = f"{test} #{numbers[test] + 1}"
+            known.add(name)
+            yield name, status, asserted
+
+
+def _tests(suite: Mapping[str, Any]) -> Iterator[tuple[str, Status, bool]]:
+    file = JOB.sub("", suite["name"])
+    statuses = []
+    for test in suite["assertionResults"]:
+        statuses.append(STATUSES.get(test["status"], Status.ERROR))
+        name = BETWEEN.join((*test["ancestorTitles"], test["title"]))
+        yield f"{file}::{name}", statuses[-1], statuses[-1] is Status.FAILED and _asserted(test)
+    # Jest gives an empty coverage to a file in which something went wrong beside its tests.
+    if suite["status"] == "failed" and (Status.FAILED not in statuses or suite.get("coverage") == {}):
+        yield file, Status.ERROR, False
+    elif not statuses:
+        yield file, Status.SKIPPED, False
+
+
+def _asserted(test: Mapping[str, Any]) -> bool:
+    """All that went wrong in it is that something was not as expected."""
+    details = test.get("failureDetails") or [{}]
+    return all(
+        "matcherResult" in detail
+        or detail.get("code") == "ERR_ASSERTION"
+        or ASSERTION.match(str(detail.get("message", "")))
+        for detail in details
+    )

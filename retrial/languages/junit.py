@@ -1,0 +1,100 @@
+"""JUnit XML, as pytest, surefire and Catch write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from retrial.languages import pytest_text
+from retrial.types import Execution, Status
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+# A report is written by code that a model wrote: entities could blow it up or read files.
+FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
+
+ASSERTED = re.compile(r"AssertionError\b|assert |Failed: DID NOT RAISE|contains \d+ failed subtest")
+"""How pytest's messages begin, of what an assertion raised."""
+
+# Of two results for one id the worse counts.
+SEVERITY = (Status.PASSED, Status.XFAILED, Status.SKIPPED, Status.FAILED, Status.ERROR)
+
+
+class JUnit:
+    def read(self, execution: Execution) -> Mapping[str, Status] | str:
+        reports = {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
+        if not reports:
+            return "the test runner left no report"
+        results: dict[str, Status] = {}
+        for name, content in reports.items():
+            try:
+                for test, status in _cases(content):
+                    results[test] = max(results.get(test, status), status, key=SEVERITY.index)
+            except ValueError as error:
+                return f"the report {name} cannot be read: {error}"
+        return results
+
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        found = set()
+        for name, content in execution.reports.items():
+            with suppress(ValueError):
+                found |= {test for test, case in _elements(content) if name.endswith(".xml") and _by_assertion(case)}
+        return frozenset(found)
+
+    def text(self, stdout: str) -> str:
+        return stdout
+
+    def without(self, text: str, test: str) -> str:
+        return pytest_text.without(text, test)
+
+
+def parser() -> JUnit:
+    return JUnit()
+
+
+def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
+    """Raises: ValueError when it is not a plain JUnit file."""
+    for test, case in _elements(content):
+        yield test, _status({child.tag: child.get("type") or "" for child in case})
+
+
+def _by_assertion(case: Element) -> bool:
+    if "error" in {child.tag for child in case}:
+        return False
+    failures = [child for child in case if child.tag == "failure"]
+    if any(failure.get("type") for failure in failures):
+        return True
+    # pytest gives no type and calls every exception a failure; its message says which it was.
+    messages = [failure.get("message") or "" for failure in failures]
+    return bool(messages) and all(ASSERTED.match(message) for message in messages)
+
+
+def _elements(content: bytes) -> Iterator[tuple[str, Element]]:
+    """Raises: ValueError."""
+    from xml.etree.ElementTree import ParseError, fromstring
+
+    # In UTF-16 there is a zero between any two letters.
+    if any(word in content.upper().replace(b"\0", b"") for word in FORBIDDEN):
+        raise ValueError("it declares a document type")
+    try:
+        root = fromstring(content)
+    except (ParseError, LookupError, RecursionError) as error:
+        # LookupError: an encoding that nobody knows.
+        raise ValueError(str(error)) from error
+    for case in root.iter("testcase"):
+        parts = (case.get("classname") or "", case.get("name") or "")
+        yield "::".join(part for part in parts if part), case
+
+
+def _status(children: Mapping[str, str]) -> Status:
+    # Only what pytest could not start has no type; elsewhere an error is an exception that left the test.
+    if children.get("error") == "":
+        return Status.ERROR
+    if "failure" in children or "error" in children:
+        return Status.FAILED
+    if "skipped" in children:
+        return Status.XFAILED if children["skipped"] == "pytest.xfail" else Status.SKIPPED
+    return Status.PASSED

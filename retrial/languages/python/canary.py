@@ -1,0 +1,176 @@
+"""Canaries for Python: copies of unittest methods and of pytest functions, in which a literal is another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from retrial.canaries import NAME
+from retrial.languages.canaries.candidates import MOST, Span, Test, TestFile, candidates
+from retrial.languages.canaries.syntax import parse, walk
+from retrial.languages.python.assertions import Claim, Rank, claims
+from retrial.languages.python.bindings import called, text_of
+from retrial.types import Canary, Naming
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+PATTERNS = ("test_*.py", "*_test.py")
+PREFIX = "test_"
+NOT_RUN = re.compile(rb"skip|xfail|expectedFailure|given|flaky|slow|timeout")
+UNSURE = re.compile(rb"\b(sleep|Thread|random|time|perf_counter|monotonic|setrecursionlimit|while)\b")
+"""In tests that may take long, or be another each time."""
+PARAMETERS = re.compile(rb"[ \t]*\(((?:[^()]|\([^()]*\))*)\)")
+LITERALS = 4
+"""Of one test: more would only be the same claim again."""
+
+Wanted = Callable[[tuple[str, ...]], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Definition:
+    """A function that may be a test."""
+
+    function: Node
+    whole: Node
+    """With its decorators."""
+    path: tuple[str, ...]
+    """The classes it stands in, and its own name."""
+
+    @property
+    def decorators(self) -> list[Node]:
+        return [child for child in self.whole.children if child.type == "decorator"]
+
+
+def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    found = [
+        canary
+        for path, source in sorted(files.items())
+        if any(fnmatch(PurePosixPath(path).name, pattern) for pattern in PATTERNS)
+        for canary in of_file(tests(path, source))
+    ]
+    strong = islice((canary for canary in found if canary.strong), MOST)
+    return (*strong, *islice((canary for canary in found if not canary.strong), 1))
+
+
+def of_file(file: TestFile) -> tuple[Canary, ...]:
+    """The best first, a weak one last."""
+    return candidates(file, weak(file))
+
+
+def tests(path: str, source: bytes, wanted: Wanted = lambda test: True, worst: Rank = Rank.INPUT) -> TestFile:
+    """The tests of a module, those with the best literals first. Of any Python, 2 or 3: it is not compiled.
+
+    For other benchmarks: `of_file(tests(path, source, wanted))` are the canaries of a file of which only some tests may
+    be copied. `wanted` is asked with the names of the classes around a test and its own, as in `("TestAdd",
+    "test_small")`; the others serve as places to stand before. Claims of a worse rank than `worst` are left alone.
+    """
+    definitions = list(_definitions(parse("python", source), ()))
+    helpers = frozenset(each.path[-1] for each in definitions if not _is_test(each) and _asserts(each.function))
+    claimed = [
+        (definition, whole, _claims(definition, helpers, worst) if wanted(definition.path) else [])
+        for definition in definitions
+        if _is_test(definition) and (whole := _lines(definition.whole, source)) is not None
+    ]
+    constants = sorted({claim.text for *_, found in claimed for claim in found if claim.rank is Rank.NAMED})
+    ordered = sorted(claimed, key=lambda each: _order(each[0], each[2]))
+    found = [_test(definition, whole, claims, constants) for definition, whole, claims in ordered]
+    return TestFile(path=path, source=source, tests=found, naming=Naming.SNAKE, prefix=PREFIX)
+
+
+def weak(file: TestFile) -> str:
+    """Fails whatever the solution does, with the assertion and the parameters of the file's first test."""
+    if not file.tests:
+        return ""
+    test = file.tests[0]
+    parameters = PARAMETERS.match(file.source, test.name[1])
+    if parameters is None:
+        return ""
+    head = file.source[test.whole[0] : test.name[0]].decode("utf-8", "surrogateescape")
+    indent = head[: len(head) - len(head.lstrip())]
+    given = parameters[1].decode("utf-8", "surrogateescape")
+    ours = b"self.assert" in file.source and given.lstrip().startswith("self")
+    return f"{head}{NAME}({given}):\n{indent}    {'self.assertEqual(1, 2)' if ours else 'assert 1 == 2'}\n\n"
+
+
+def _definitions(node: Node, around: tuple[str, ...]) -> Iterator[_Definition]:
+    """Functions of a module and of its classes, also where they depend on a condition."""
+    for child in node.named_children:
+        inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
+        name = inner.child_by_field_name("name") if inner is not None else None
+        if inner is None:
+            continue
+        if inner.type == "function_definition" and name is not None:
+            yield _Definition(function=inner, whole=child, path=(*around, text_of(name)))
+        elif inner.type == "class_definition" and name is not None:
+            yield from _definitions(inner, (*around, text_of(name)))
+        elif inner.type in ("block", "if_statement", "try_statement"):
+            yield from _definitions(inner, around)
+
+
+def _is_test(definition: _Definition) -> bool:
+    return definition.path[-1].startswith("test")
+
+
+def _asserts(function: Node) -> bool:
+    return any(
+        node.type == "assert_statement" or (node.type == "call" and called(node).startswith("assert"))
+        for node in walk(function)
+    )
+
+
+def _lines(node: Node, source: bytes) -> Span | None:
+    """From the beginning of its first line; None where something else is on it, or where it cannot be parsed."""
+    start = source.rfind(b"\n", 0, node.start_byte) + 1
+    if node.has_error or source[start : node.start_byte].strip(b" \t"):
+        return None
+    return start, node.end_byte
+
+
+def _claims(definition: _Definition, helpers: frozenset[str], worst: Rank) -> list[Claim]:
+    if any(NOT_RUN.search(decorator.text or b"") for decorator in definition.decorators):
+        return []
+    found = [claim for claim in claims(definition.function, definition.decorators, helpers) if claim.rank <= worst]
+    # What is put in serves only where nothing that is expected does.
+    expected = [claim for claim in found if claim.rank < Rank.INPUT]
+    return (expected or found)[:LITERALS]
+
+
+def _order(definition: _Definition, claimed: list[Claim]) -> tuple[int, bool, bool, int]:
+    unsure = bool(UNSURE.search(definition.whole.text or b""))
+    best = claimed[0].rank if claimed else len(Rank)
+    return best, unsure, bool(definition.decorators), definition.whole.start_byte
+
+
+def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants: list[str]) -> Test:
+    name, parent = definition.function.child_by_field_name("name"), definition.whole.parent
+    assert name is not None, "a definition has a name"
+    others = {claim.span: _another(claim.text, constants) for claim in claimed if claim.rank is Rank.NAMED}
+    return Test(
+        whole=whole,
+        name=(name.start_byte, name.end_byte),
+        literals=tuple(claim.span for claim in claimed),
+        others={span: other for span, other in others.items() if other},
+        unsure=bool(claimed) and claimed[0].rank >= Rank.INPUT,
+        scope=parent.start_byte if parent is not None else 0,
+        bound=bool(definition.decorators) or _evaluates(definition.function),
+    )
+
+
+def _evaluates(function: Node) -> bool:
+    """Whether the definition itself evaluates something: a default value or an annotation."""
+    parameters = function.child_by_field_name("parameters")
+    plain = ("identifier", "comment", "keyword_separator", "positional_separator")
+    given = parameters.named_children if parameters is not None else []
+    return function.child_by_field_name("return_type") is not None or any(each.type not in plain for each in given)
+
+
+def _another(constant: str, constants: list[str]) -> str:
+    """Of the same module or class; empty where the tests know no other."""
+    owner = constant.rpartition(".")[0]
+    return next((each for each in constants if each != constant and each.rpartition(".")[0] == owner), "")

@@ -1,0 +1,243 @@
+"""Canaries for Rust: copies of `#[test]` functions in which a literal of what is expected is another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from retrial.canaries import NAME
+from retrial.languages.canaries.candidates import Span, Test, TestFile, candidates
+from retrial.languages.canaries.expected import line
+from retrial.languages.canaries.syntax import parse, walk
+from retrial.types import Canary, Naming
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+PROGRAM = re.compile(r"tests/[^/]+\.rs")
+WEAK = f"#[test]\nfn {NAME}() {{\n    assert_eq!(1, 2);\n}}\n\n"
+WEAK_WITHOUT_EQ = WEAK.replace("assert_eq!(1, 2)", "assert!(1 > 2)")
+SHARED = re.compile(rb"\b(?:fs|env)::|\bFile::|^(?:pub )?static\b|\bthread_local!", re.MULTILINE)
+"""Tests that share files or state: one more of them might disturb the others."""
+FEW = 5
+"""Of the strong ones: some tests take long, and all copies are in the reference's first run."""
+ALONE = b"global_allocator"
+"""Where memory is counted, any test beside the others would disturb them."""
+WANTED = re.compile(rb"expect|want", re.IGNORECASE)
+STRINGS = ("string_literal", "raw_string_literal", "char_literal")
+LITERALS = (*STRINGS, "integer_literal", "float_literal", "boolean_literal")
+COPIED = re.compile(rb"#\[\s*(?:test|ignore\b.*)\s*\]", re.DOTALL)
+"""Attributes with which a test is one that simply passes or fails."""
+CALL = re.compile(rb"(?<![\w:])([\w:]+?)(?:::<[^()]{0,99}>)?(!?)\s*[(\[{]")
+OWN_METHODS = frozenset(
+    b"to_string to_owned to_vec into iter into_iter copied cloned clone collect as_bytes as_str as_slice as_ref".split()
+)
+OWN_TYPES = frozenset(b"String Vec HashMap HashSet BTreeMap BTreeSet VecDeque".split())
+OWN_MACROS = frozenset([b"vec"])
+VARIABLE = re.compile(rb"(?<![\w.:])[a-z_]\w*\b(?!\s*(?:::|[(!]))")
+"""In a text whose strings are blanked."""
+
+
+Side = tuple["Node", ...]
+"""One of what an assertion says to be equal, or its one condition."""
+
+
+def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    """Of the test program with the most tests, among those whose tests share nothing."""
+    programs = [(path, source) for path, source in sorted(files.items()) if PROGRAM.fullmatch(path)]
+    found = [_file(path, source) for path, source in programs if ALONE not in source]
+    best = max(found, key=lambda file: (any(test.literals for test in file.tests), len(file.tests)), default=None)
+    if best is None:
+        return ()
+    made = candidates(best, weak=WEAK if b"assert_eq!" in best.source else WEAK_WITHOUT_EQ)
+    return (*[canary for canary in made if canary.strong][:FEW], *made[-1:])
+
+
+def _file(path: str, source: bytes) -> TestFile:
+    root = parse("rust", source)
+    helpers = dict(_helpers(root))
+    copied = not SHARED.search(source)
+    ranked = [_test(function, helpers, source, copied=copied) for function in _functions(root)]
+    # Those with something expected come first: what is put in may be changed to what nobody expects anything of.
+    tests = [test for rank, test in sorted(ranked, key=lambda each: each[0])]
+    return TestFile(path=path, source=source, tests=tests, naming=Naming.SNAKE)
+
+
+def _functions(root: Node) -> Iterator[Node]:
+    """Tests that are compiled whatever the features are."""
+    for node in walk(root):
+        if node.type == "function_item" and any(_text(each) == b"#[test]" for each in _attributes(node)):
+            outer: Node | None = node
+            while outer is not None and not any(b"cfg" in _text(each) for each in _attributes(outer)):
+                outer = outer.parent
+            if outer is None and not node.has_error:
+                yield node
+
+
+def _attributes(node: Node) -> list[Node]:
+    """With the comments between them."""
+    found: list[Node] = []
+    before = node.prev_sibling
+    while before is not None and before.type in ("attribute_item", "line_comment", "block_comment"):
+        found.append(before)
+        before = before.prev_sibling
+    while found and found[-1].type != "attribute_item":
+        found.pop()
+    return found
+
+
+def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied: bool) -> tuple[int, Test]:
+    attributes = _attributes(function)
+    name, body = function.child_by_field_name("name"), function.child_by_field_name("body")
+    plain = all(COPIED.fullmatch(_text(each)) for each in attributes if each.type == "attribute_item")
+    expected: list[Span] = []
+    put_in: list[Span] = []
+    if copied and plain and body is not None and function.child_by_field_name("return_type") is None:
+        expected = list(dict.fromkeys(_expected(body, helpers)))
+        put_in = list(dict.fromkeys(_put_in(body)))
+    start = (attributes[-1] if attributes else function).start_byte
+    whole = (line(source, start), function.end_byte)
+    literals = tuple(expected or put_in)
+    rank = 0 if expected else 1 if put_in else 2
+    scope = function.parent.start_byte if function.parent else 0
+    return rank, Test(whole=whole, name=_span(name or function), literals=literals, unsure=not expected, scope=scope)
+
+
+def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:
+    """Functions of the file that are told what to expect, and as which of their arguments."""
+    for node in root.children:
+        name, parameters = node.child_by_field_name("name"), node.child_by_field_name("parameters")
+        if node.type == "function_item" and name is not None and parameters is not None:
+            for place, parameter in enumerate(parameters.named_children):
+                pattern = parameter.child_by_field_name("pattern")
+                if pattern is not None and WANTED.search(_text(pattern)):
+                    yield _text(name), place
+
+
+def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
+    sides = [side for side in _sides(body) if side and _ours(side)]
+    wanted = set()
+    for side in sides:
+        yield from _spans(side)
+        wanted |= {name for node in side for name in VARIABLE.findall(_bare(node))}
+    yield from _definitions(body, {name for name in wanted if not _used_elsewhere(body, name, sides)})
+    for node in walk(body):
+        called = node.child_by_field_name("function") if node.type == "call_expression" else None
+        arguments = node.child_by_field_name("arguments")
+        if called is not None and arguments is not None and _text(called) in helpers:
+            yield from _spans(arguments.named_children[helpers[_text(called)] :][:1])
+
+
+def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
+    """Of variables that hold what is expected, or are called so; and of what is put into them."""
+    for node in walk(body):
+        pattern, value = node.child_by_field_name("pattern"), node.child_by_field_name("value")
+        if node.type == "let_declaration" and pattern is not None and value is not None:
+            name = _text(pattern)
+            if WANTED.search(name) or (name in own and _ours([value])):
+                own = own | {name}
+                yield from _spans([value])
+        receiver = node.named_children[0] if node.type == "call_expression" else None
+        method = receiver is not None and receiver.type == "field_expression" and _is_statement(node)
+        if receiver is not None and method and _text(receiver).partition(b".")[0] in own:
+            yield from _spans(node.named_children[1:])
+
+
+def _used_elsewhere(body: Node, name: bytes, sides: Sequence[Side]) -> bool:
+    """Beyond these, and what is done to the variable itself: then it is put in as well."""
+    for node in walk(body):
+        if node.type != "identifier" or _text(node) != name:
+            continue
+        expected = any(side[0].start_byte <= node.start_byte < side[-1].end_byte for side in sides)
+        parent = node.parent
+        itself = parent is not None and (
+            parent.type in ("let_declaration", "mut_pattern", "for_expression")
+            or (parent.type == "field_expression" and parent.parent is not None and _is_statement(parent.parent))
+        )
+        if not expected and not itself:
+            return True
+    return False
+
+
+def _is_statement(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "expression_statement"
+
+
+def _put_in(body: Node) -> Iterator[Span]:
+    for side in _sides(body):
+        yield from _spans(side)
+
+
+def _sides(body: Node) -> Iterator[Side]:
+    """Of `assert_eq!` and of the `==` in an `assert!`; the second, which rather is what is expected, comes first."""
+    for node in walk(body):
+        macro = node.child_by_field_name("macro") if node.type == "macro_invocation" else None
+        tokens = node.children[-1] if node.children else None
+        if macro is None or tokens is None or tokens.type != "token_tree":
+            continue
+        arguments = _split(tokens.children[1:-1], ",")
+        if _text(macro) == b"assert_eq" and len(arguments) > 1:
+            yield from (arguments[1], arguments[0])
+        elif _text(macro) == b"assert":
+            yield from reversed(_split(arguments[0], "=="))
+
+
+def _split(nodes: Sequence[Node], mark: str) -> list[Side]:
+    parts: list[list[Node]] = [[]]
+    for node in nodes:
+        if node.type == mark:
+            parts.append([])
+        else:
+            parts[-1].append(node)
+    return [tuple(part) for part in parts]
+
+
+def _ours(nodes: Sequence[Node]) -> bool:
+    """Nothing but literals, variables and what the language itself brings: no call of the solution."""
+    text = b" ".join(map(_bare, nodes))
+    for path, macro in CALL.findall(text):
+        kind, _, last = path.rpartition(b"::")
+        known = last in OWN_METHODS or last[:1].isupper() or (kind.rpartition(b"::")[2] in OWN_TYPES)
+        if path and not (last in OWN_MACROS if macro else known):
+            return False
+    return True
+
+
+def _bare(node: Node) -> bytes:
+    """Its text, without what is in its strings."""
+    strings = [each for each in walk(node) if each.type in STRINGS]
+    text, start = bytearray(_text(node)), node.start_byte
+    for each in strings:
+        text[each.start_byte - start : each.end_byte - start] = b'"' * (each.end_byte - each.start_byte)
+    return bytes(text)
+
+
+def _spans(nodes: Sequence[Node]) -> Iterator[Span]:
+    """Of the literals that are values: not an index, a length, a field or a character that is written as an escape."""
+    waiting = _values(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node.type not in LITERALS:
+            waiting += _values(node.named_children[:1] if node.type == "index_expression" else node.children)
+        elif node.type != "char_literal" or b"\\" not in _text(node):
+            yield _span(node)
+
+
+def _values(nodes: Sequence[Node]) -> list[Node]:
+    """Those that do not say which or how many of what is before them; the last first."""
+    return [*reversed([node for before, node in pairwise(nodes) if not _counts(before, node)]), *nodes[:1]]
+
+
+def _counts(before: Node, child: Node) -> bool:
+    indexed = before.type == "identifier" or _text(before)[-1:] in (b")", b"]")
+    return before.type in (";", ".") or (indexed and child.type == "token_tree" and _text(child)[:1] == b"[")
+
+
+def _span(node: Node) -> Span:
+    return node.start_byte, node.end_byte
+
+
+def _text(node: Node) -> bytes:
+    return node.text or b""
