@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, cache, calibration, program, table, trials
+from retrial import __version__, cache, calibration, table, trials
 from retrial.calibration import Calibration, Worth
 from retrial.checks import select
 from retrial.config import ReportOptions
-from retrial.errors import Overloaded
+from retrial.errors import ExitCode, Overloaded
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
@@ -25,7 +25,7 @@ from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.summary import SCHEMA
 from retrial.system import paths, run_log
-from retrial.system.console import Progress, say
+from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed
 from retrial.testbed import Testbed, set_up
 from retrial.types import Answer, Check, Outcome, Task, Verdict
@@ -145,13 +145,13 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     bed = set_up(options, run, tasks)
-    with claimed(run, SCORING), run_log.Kept(run, program.command()):
+    with claimed(run, SCORING), run_log.Kept(run, command_line()):
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)
     print(table.calibration(content))
     print(f"\nResults: {run.results_path}")
-    return program.NOT_MEASURED if content["not_measured"] else program.DONE
+    return ExitCode.NOT_MEASURED if content["not_measured"] else ExitCode.DONE
 
 
 def _calibrate_all(

@@ -10,16 +10,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, program, selected, shards, submissions, trials
+from retrial import __version__, outputs, pairs, selected, shards, submissions, trials
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
-from retrial.errors import UsageError
+from retrial.errors import ExitCode, UsageError
 from retrial.score_run import score_run
 from retrial.store import history
 from retrial.store.runs import Run, find_run, read_json
 from retrial.summary import SCHEMA
 from retrial.system import paths
-from retrial.system.console import NOTE, say
+from retrial.system.console import NOTE, command_line, say
 from retrial.trials import Trial
 from retrial.versus import render, row
 
@@ -61,7 +61,7 @@ def run(options: ReportOptions, texts: Sequence[str]) -> int:
     target.write_results(content)
     print(render(content))
     outputs.write_comparison(target, content)
-    return program.DONE if all(whole for _, whole in scored.values()) else program.NOT_MEASURED
+    return ExitCode.DONE if all(whole for _, whole in scored.values()) else ExitCode.NOT_MEASURED
 
 
 def compared(
@@ -75,7 +75,7 @@ def compared(
         "kind": KIND,
         "run": name,
         "benchmark": sides[0].content.get("benchmark"),
-        "command": program.command(),
+        "command": command_line(),
         "runs": [row(side) for side in sides],
         "pairs": [pairs.record(each) for each in found],
         "warnings": list(dict.fromkeys(warning for each in found for warning in each.differences.warnings)),

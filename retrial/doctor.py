@@ -6,9 +6,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from retrial import diagnosis, program, registry, sandbox_diagnosis, table
+from retrial import diagnosis, registry, sandbox_diagnosis, table
 from retrial.config import ReportOptions
 from retrial.diagnosis import Check, Diagnosis, Machine, State
+from retrial.errors import ExitCode
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import PREFERRED
 from retrial.system.console import say
@@ -26,7 +27,7 @@ def examine(options: ReportOptions) -> int:
     """
     found = _ask_all(_machine(options))
     print(_rendered(found))
-    return program.NOT_MEASURED if any(each.state is State.PROBLEM for each in found) else program.DONE
+    return ExitCode.NOT_MEASURED if any(each.state is State.PROBLEM for each in found) else ExitCode.DONE
 
 
 def _machine(options: ReportOptions) -> Machine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from retrial import program
+from retrial.errors import ExitCode
 from retrial.plan import Plan, options_of, price_of
 from retrial.prices import no_price
 from retrial.protocols import Sandbox
@@ -29,7 +29,7 @@ def show(plan: Plan, sandbox: Sandbox) -> int:
         print(f"Model {name}: {at_most(cost, why_unknown(plan, [(name, cost)]))}")
     whole = at_most(total(cost for _, cost in costs), why_unknown(plan, costs))
     print(f"All together: {whole}. Nothing was asked.")
-    return program.DONE
+    return ExitCode.DONE
 
 
 def waiting(plan: Plan, left_out: Collection[str]) -> list[Task]:

@@ -22,6 +22,19 @@ RetrialError
 
 from __future__ import annotations
 
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """What both programs end with."""
+
+    DONE = 0
+    NOT_MEASURED = 1
+    BAD_USAGE = 2
+    MISSED = 3
+    """`--fail-under` or `--baseline`."""
+    INTERRUPTED = 130
+
 
 class RetrialError(Exception):
     """Base of all; its text is a sentence for people: what, where, what to do."""

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import program, selected
+from retrial import selected
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
-from retrial.errors import UsageError
+from retrial.errors import ExitCode, UsageError
 from retrial.pairs import Pair, pair
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run, find_run
@@ -45,7 +45,7 @@ def judge(options: ReportOptions, content: Mapping[str, Any]) -> int:
         *([_below(options.fail_under, content["rate"])] if options.fail_under is not None else []),
         *([_worse(options.baseline, content)] if options.baseline else []),
     ]
-    return program.MISSED if any(missed) else program.DONE
+    return ExitCode.MISSED if any(missed) else ExitCode.DONE
 
 
 def _below(wanted: float, rate: Mapping[str, Any]) -> bool:

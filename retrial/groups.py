@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, outputs, program, repeated, table, trials
+from retrial import __version__, outputs, repeated, table, trials
 from retrial.comparison import Compared, side_by_side
 from retrial.config import ReportOptions
-from retrial.errors import UsageError
+from retrial.errors import ExitCode, UsageError
 from retrial.repeated import IDENTICAL, Repeat
 from retrial.score_run import score_run
 from retrial.selected import what_was_left
@@ -42,7 +42,7 @@ def score(options: ReportOptions, group: Run) -> int:
     group.write_results(content)
     print("\n".join([shown, *(f"note: {each}" for each in content["selection"])]))
     outputs.write_comparison(group, content)
-    return program.NOT_MEASURED if missing or unmeasured else program.DONE
+    return ExitCode.NOT_MEASURED if missing or unmeasured else ExitCode.DONE
 
 
 def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import arguments, cache, program, recorded, registry, run_config, rungs, served, table
+from retrial import arguments, cache, recorded, registry, run_config, rungs, served, table
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
 from retrial.config import HarnessOptions
 from retrial.desk import Desk
+from retrial.errors import ExitCode
 from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.executors.writer_pool import Abreast
 from retrial.identity import refuse_other_identity
@@ -195,7 +196,7 @@ def _end(plan: Plan, came: Came) -> int:
         print(change)
     print(f"Predictions: {plan.run.folder}")
     if not open_tasks:
-        return program.NOT_MEASURED if failed else program.DONE
+        return ExitCode.NOT_MEASURED if failed else ExitCode.DONE
     print(f"Not measured: {len(open_tasks)} of {len(plan.tasks)} tasks; the same command does them again.")
     # Where one question of a run that is played again differs, most do: the first says why.
     shown = 1 if plan.recording else SHOWN
@@ -203,7 +204,7 @@ def _end(plan: Plan, came: Came) -> int:
         print(f"  {instance_id}: {why}")
     if len(open_tasks) > shown:
         print(f"  and {len(open_tasks) - shown} more")
-    return program.NOT_MEASURED
+    return ExitCode.NOT_MEASURED
 
 
 def _ladder(plan: Plan, came: Came) -> list[dict[str, Any]]:

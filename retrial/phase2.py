@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import arguments, compare, gate, groups, headline, outputs, program, repeated, shards, trials
+from retrial import arguments, compare, gate, groups, headline, outputs, repeated, shards, trials
 from retrial.calibrate import calibrate
 from retrial.config import ReportOptions
 from retrial.doctor import examine
-from retrial.errors import TreeError, UsageError
+from retrial.errors import ExitCode, TreeError, UsageError
 from retrial.protocols import Benchmark
 from retrial.score_run import score_run
 from retrial.selection import select_tasks
@@ -51,7 +51,7 @@ def _score(options: ReportOptions, trial: Trial) -> int:
     print(f"\nResults: {trial.run.results_path}")
     outputs.write(options, trial.run, content)
     incomplete = report.not_measured or report.shards.get("missing") or trial.problems
-    return gate.judge(options, content) or (program.NOT_MEASURED if incomplete else program.DONE)
+    return gate.judge(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 
 
 def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:

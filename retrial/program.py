@@ -5,41 +5,24 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 
-from retrial.errors import NotMeasured, Stopped, UsageError
+from retrial.errors import ExitCode, NotMeasured, Stopped, UsageError
 from retrial.system import run_log
-from retrial.system.secrets import KNOWN, hidden
+from retrial.system.console import command_line
+from retrial.system.secrets import KNOWN
+from retrial.system.shutdown import signals
 
-DONE = 0
-NOT_MEASURED = 1
-BAD_USAGE = 2
-MISSED = 3
-"""`--fail-under` or `--baseline`."""
-INTERRUPTED = 130
 GARBAGE = 200_000
 """Objects more than before, and it is looked for."""
 
 
-def signals() -> tuple[signal.Signals, ...]:
-    """That ask us to stop: Ctrl-C, what queues and containers send before they kill, and the end of a terminal, unless
-    that is to be outlived (`nohup`)."""
-    outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return (signal.SIGINT, signal.SIGTERM, *(() if outlived else (signal.SIGHUP,)))
-
-
-def command() -> str:
-    """How this program was called, as it may be shown."""
-    return shlex.join(["python", os.path.basename(sys.argv[0]), *map(hidden, sys.argv[1:])])
-
-
 def goes_on() -> str:
-    return f"Everything finished is on disk, the same command goes on: {command()}"
+    return f"Everything finished is on disk, the same command goes on: {command_line()}"
 
 
 def run(name: str, module: str) -> int:
@@ -51,7 +34,7 @@ def run(name: str, module: str) -> int:
         return _run(name, module)
     except KeyboardInterrupt:
         _tell_interrupted(name)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     finally:
         _end_by_signal()
 
@@ -103,16 +86,17 @@ def _run(name: str, module: str) -> int:
         return _main(module)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return BAD_USAGE
+        return ExitCode.BAD_USAGE
     except Stopped as error:
         print(f"{name}: stopped: {error}. {goes_on()}", file=sys.stderr)
-        return NOT_MEASURED
+        return ExitCode.NOT_MEASURED
     except NotMeasured as error:
         print(f"{name}: nothing was done: {error}", file=sys.stderr)
-        return NOT_MEASURED
+        return ExitCode.NOT_MEASURED
     except OSError as error:
         print(f"{name}: a file cannot be read or written: {error}. {goes_on()}", file=sys.stderr)
-        return BAD_USAGE if isinstance(error, NotADirectoryError | FileExistsError | PermissionError) else NOT_MEASURED
+        is_usage = isinstance(error, NotADirectoryError | FileExistsError | PermissionError)
+        return ExitCode.BAD_USAGE if is_usage else ExitCode.NOT_MEASURED
 
 
 def _main(module: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, cache, leaderboard, merge, program
+from retrial import GRADING, __version__, cache, leaderboard, merge
 from retrial.config import ReportOptions
 from retrial.keeping import keep_verdict
 from retrial.rows import Row
@@ -19,7 +19,7 @@ from retrial.store.predictions import without_tests
 from retrial.submissions import Submission
 from retrial.summary import Report, results
 from retrial.system import paths, run_log
-from retrial.system.console import Progress, say
+from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed
 from retrial.testbed import Testbed, set_up
 from retrial.trials import Trial
@@ -40,7 +40,7 @@ def _score_on(
 ) -> tuple[Report, dict[str, object]]:
     left_out = {**trial.skipped, **bed.skipped}
     jobs = [each for each in trial.submissions if each.instance_id not in left_out]
-    with run_log.Kept(trial.run, program.command()):
+    with run_log.Kept(trial.run, command_line()):
         _keep_config(trial)
         _write_bundle(trial, by_id)
         work = _work(options, trial, bed, by_id, jobs)

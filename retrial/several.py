@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from retrial import __version__, dry_run, phase1, program
+from retrial import __version__, dry_run, phase1
+from retrial.errors import ExitCode
 from retrial.identity import refuse_change, refuse_other_identity
 from retrial.plan import Plan, make_ladder
 from retrial.sandboxes import skipped
@@ -75,7 +76,7 @@ def carry_out(several: Several) -> int:
     for plan in plans:
         refuse_other_identity(plan)
     _write_config(several)
-    worst = program.DONE
+    worst: int = ExitCode.DONE
     for place, (plan, ladder) in enumerate(zip(plans, ladders, strict=True), start=1):
         say(f"{several.title}: run {place} of {len(plans)}")
         worst = max(worst, phase1.run_plan(plan, ladder, sandbox))
@@ -116,4 +117,4 @@ def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
         print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: {cost}")
     together = dry_run.at_most(total(costs), dry_run.why_unknown(plans[0], every))
     print(f"All {counted(len(plans), 'run')} together: {together}. Nothing was asked.")
-    return program.DONE
+    return ExitCode.DONE

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from retrial import compare, program
+from retrial import compare
 from retrial.attempts import Usage
 from retrial.config import ReportOptions
-from retrial.errors import UsageError
+from retrial.errors import ExitCode, UsageError
 from retrial.store.runs import Run
 from retrial.versus import render
 from tests.rows import attempt, record
@@ -45,7 +45,7 @@ def read(home: Path, name: str) -> dict[str, Any]:
 def test_what_was_scored_is_taken_as_it_is_and_compared(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home, "A", "+-" * 10)
     write(home, "B", "++" * 10)
-    assert compare.run(NOTHING, ["A", "B"]) == program.DONE
+    assert compare.run(NOTHING, ["A", "B"]) == ExitCode.DONE
     found = read(home, "compare--A--B")
     assert (found["schema"], found["kind"], found["run"]) == (1, "comparison", "compare--A--B")
     assert [row["rate"]["percent"] for row in found["runs"]] == [50.0, 100.0]
@@ -62,7 +62,7 @@ def test_the_comparison_can_be_made_again_and_named(home: Path) -> None:
     for name in "AB":
         write(home, name, "+-")
     options = replace(NOTHING, run="mine")
-    assert compare.run(options, ["A", "B"]) == compare.run(options, ["B", "A"]) == program.DONE
+    assert compare.run(options, ["A", "B"]) == compare.run(options, ["B", "A"]) == ExitCode.DONE
     assert [row["run"] for row in read(home, "mine")["runs"]] == ["B", "A"]
 
 
@@ -141,7 +141,7 @@ def test_a_group_stands_for_its_runs(home: Path, kind: str, capsys: pytest.Captu
         write(home, name, "+-")
     listed = [{"run": "A"}, {"run": "B"}, {"run": "never"}]
     Run(home, "G").write_config({"program": "harness.py", "kind": kind, "runs": listed, "identity": IDENTITY})
-    assert compare.run(replace(NOTHING, run="x"), ["G", "C"]) == program.DONE
+    assert compare.run(replace(NOTHING, run="x"), ["G", "C"]) == ExitCode.DONE
     assert [row["run"] for row in read(home, "x")["runs"]] == ["A", "B", "C"]
     assert "'never' of 'G' was never started" in capsys.readouterr().err
     with pytest.raises(UsageError, match="'A' is named twice"):
@@ -152,7 +152,7 @@ def test_results_of_other_predictions_than_there_are_now_are_not_taken(home: Pat
     """The benchmark is not there, so that to score it again is refused: which shows that it would be."""
     write(home, "A", "+-")
     run = write(home, "B", "+-")
-    assert compare.run(NOTHING, ["A", "B"]) == program.DONE
+    assert compare.run(NOTHING, ["A", "B"]) == ExitCode.DONE
     with pytest.raises(UsageError, match="Unknown benchmark 'bench'"):
         compare.run(replace(NOTHING, fresh=True), ["A", "B"])
 
@@ -161,7 +161,7 @@ def test_results_of_other_predictions_than_there_are_now_are_not_taken(home: Pat
     with pytest.raises(UsageError, match="Unknown benchmark"):
         compare.run(NOTHING, ["A", "B"])
     write(home, "B", "+-")
-    assert compare.run(NOTHING, ["A", "B"]) == program.DONE
+    assert compare.run(NOTHING, ["A", "B"]) == ExitCode.DONE
 
     run.prediction_path("task-0001").unlink()
     with pytest.raises(UsageError, match="Unknown benchmark"):
@@ -241,7 +241,7 @@ def test_runs_of_one_group_are_not_compared_with_each_other(home: Path) -> None:
 def test_the_same_comparison_ends_the_same_way_again(home: Path) -> None:
     write(home, "A", "+-?")
     write(home, "B", "++?")
-    assert compare.run(NOTHING, ["A", "B"]) == compare.run(NOTHING, ["A", "B"]) == program.NOT_MEASURED
+    assert compare.run(NOTHING, ["A", "B"]) == compare.run(NOTHING, ["A", "B"]) == ExitCode.NOT_MEASURED
 
 
 def test_a_group_that_does_not_say_its_runs_is_refused(home: Path) -> None:

@@ -31,7 +31,6 @@ UPWARDS: tuple[str, ...] = (
     "retrial.calibration -> retrial.required_tests",
     "retrial.checks -> retrial.image_trees",
     "retrial.checks -> retrial.reinstall",
-    "retrial.dry_run -> retrial.program",
     "retrial.executors.worker_env -> retrial.benchmarks",
     "retrial.executors.worker_env -> retrial.models._endpoints",
     "retrial.executors.worker_env -> retrial.sandboxes",
@@ -59,10 +58,8 @@ UPWARDS: tuple[str, ...] = (
     "retrial.repeated -> retrial.trials",
     "retrial.score_attempts -> retrial.keeping",
     "retrial.score_run -> retrial.keeping",
-    "retrial.score_run -> retrial.program",
     "retrial.seed_statistics -> retrial.rows",
     "retrial.several -> retrial.phase1",
-    "retrial.several -> retrial.program",
     "retrial.store.attempt_log -> retrial.cache",
     "retrial.store.spending -> retrial.budget",
     "retrial.store.transcript -> retrial.table",
@@ -75,7 +72,6 @@ UPWARDS: tuple[str, ...] = (
     "retrial.system.locks -> retrial.store.runs",
     "retrial.system.run_log -> retrial.store.runs",
     "retrial.system.scratch -> retrial.patches.untrusted_files",
-    "retrial.system.shutdown -> retrial.program",
     "retrial.times -> retrial.rows",
 )
 """Imports that are yet to be turned round. The list may only shrink."""

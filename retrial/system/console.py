@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 import sys
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 from retrial.errors import Stopped
+from retrial.system.secrets import hidden
 
 _LOG = logging.getLogger(__name__)
 NOTE = "note: "
 """What people should look at begins so."""
+
+
+def command_line() -> str:
+    """How this program was called, as it may be shown."""
+    return shlex.join(["python", os.path.basename(sys.argv[0]), *map(hidden, sys.argv[1:])])
 
 
 def say(text: str) -> None:

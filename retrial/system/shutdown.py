@@ -10,14 +10,20 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
-from retrial.errors import Stopped
-from retrial.program import INTERRUPTED, signals
+from retrial.errors import ExitCode, Stopped
 from retrial.system.console import say
 
 HEARD = (
     "Stopping: what is under way is finished and written, then the program ends. An agent with a program of its own "
     "(aider, command) works to its end. Ctrl-C again ends everything at once."
 )
+
+
+def signals() -> tuple[signal.Signals, ...]:
+    """That ask us to stop: Ctrl-C, what queues and containers send before they kill, and the end of a terminal, unless
+    that is to be outlived (`nohup`)."""
+    outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *(() if outlived else (signal.SIGHUP,)))
 
 
 class Stop:
@@ -95,7 +101,7 @@ def interruptible(stop: Stop) -> Iterator[None]:
             # Of one terminal that is closed, both the shell and the kernel tell.
             return
         if stop.interrupted:
-            os._exit(INTERRUPTED)
+            os._exit(ExitCode.INTERRUPTED)
         stop.interrupted = True
         heard.put(True)
 
