@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrial.attempts import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
-from retrial.prices import Price, no_price
+from retrial.models.prices import Price, no_price
 
 if TYPE_CHECKING:
     from retrial.store.runs import Run

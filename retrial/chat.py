@@ -13,7 +13,7 @@ from retrial.budget import most
 from retrial.desk import TaskDesk
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.executors.adaptive import Trouble
-from retrial.prices import Price
+from retrial.models.prices import Price
 from retrial.protocols import Model
 from retrial.resume import Resumed
 from retrial.types import Verdict

@@ -112,7 +112,7 @@ def _version(package: str) -> str:
 
 def keys(machine: Machine) -> Iterator[Diagnosis]:
     """Names of variables; what is in them is nobody's business."""
-    from retrial.models._endpoints import PROVIDERS
+    from retrial.models.endpoints import PROVIDERS
 
     known = [(name, provider) for provider in PROVIDERS for name in provider.keys if name in os.environ]
     held = [f"{name} ({provider.title}: {provider.prefix}/…)" for name, provider in known if os.environ[name].strip()]
@@ -134,7 +134,7 @@ def _set(name: str) -> bool:
 
 
 def local_model(machine: Machine) -> Iterator[Diagnosis]:
-    from retrial.models._weights import GGUF
+    from retrial.models.weights import GGUF
 
     if (paths.cache() / "weights" / GGUF).is_file():
         yield Diagnosis(about="local model", state=State.OK, found="its weights are there")

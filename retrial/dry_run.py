@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from retrial.errors import ExitCode
+from retrial.models.prices import no_price
 from retrial.plan import Plan, options_of, price_of
-from retrial.prices import no_price
 from retrial.protocols import Sandbox
 from retrial.sandboxes import skipped
 from retrial.stats import total

@@ -8,7 +8,7 @@ from retrial.agents._finding import LISTED, LONGEST_PATH, SHOWN
 from retrial.agents.edit import FEEDBACK_LINES
 from retrial.budget import size
 from retrial.config import HarnessOptions
-from retrial.prices import Price
+from retrial.models.prices import Price
 from retrial.types import Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40

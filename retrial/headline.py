@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial import __version__, economics, picker, table
-from retrial.prices import no_price
+from retrial.models.prices import no_price
 from retrial.selected import what_was_left
 from retrial.summary import Report, totals
 from retrial.system.words import one_line, some

@@ -14,8 +14,8 @@ from retrial.benchmarks import open_benchmark
 from retrial.config import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
+from retrial.models.prices import Price, parse_price
 from retrial.models.replay import RecordedModel
-from retrial.prices import Price, parse_price
 from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
 from retrial.selection import select_tasks

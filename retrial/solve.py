@@ -23,8 +23,8 @@ from retrial.errors import (
     Stopped,
     TreeError,
 )
+from retrial.models.prices import Price
 from retrial.patches.workspace import open_workspace
-from retrial.prices import Price
 from retrial.protocols import Agent, Model, Workspace
 from retrial.resume import Earlier, Resumed
 from retrial.store.events import ENDED, KEPT, RESUMED, STARTED

@@ -26,7 +26,7 @@ from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
 from retrial.executors.writer_pool import Abreast
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
-from retrial.prices import Price
+from retrial.models.prices import Price
 from retrial.protocols import Context, Executor
 from retrial.score import Scored
 from retrial.store.predictions import attempt_record

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from retrial.benchmarks._exercises import FolderTree
 from retrial.chat import MeteredChat, Sampling
+from retrial.models.prices import Price
 from retrial.plan import NoModel
-from retrial.prices import Price
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict
 from tests.desks import a_desk

@@ -18,7 +18,7 @@ from retrial import registry
 from retrial.agents import _aider_env
 from retrial.agents._aider_env import Installation
 from retrial.errors import EnvironmentMissing, ModelError, UsageError
-from retrial.models import _weights
+from retrial.models import weights as model_weights
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
 from retrial.types import Environment
@@ -90,7 +90,7 @@ def unavailable(name: str, environment: Environment) -> str:
 
 def weights() -> Path:
     """Return the file of the embedded model."""
-    return _provide("model", _weights, lambda: _weights.weights(paths.cache()))
+    return _provide("model", model_weights, lambda: model_weights.weights(paths.cache()))
 
 
 def aider() -> Installation:

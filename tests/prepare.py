@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from retrial import registry
 from retrial.agents import _aider_env
 from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageError
-from retrial.models import _weights
+from retrial.models import weights
 from retrial.protocols import Language
 from retrial.system import paths
 from tests import image_task
@@ -49,7 +49,7 @@ def run(steps: Iterable[Step]) -> None:
 
 
 def host_steps() -> Iterator[Step]:
-    yield "weights of the embedded model", lambda: _weights.weights(paths.cache())
+    yield "weights of the embedded model", lambda: weights.weights(paths.cache())
     yield "aider in an environment of its own", lambda: _aider_env.own(paths.cache(), _quiet)
     yield "bubblewrap", lambda: refuse(unavailable("bwrap", PYTHON))
     if unavailable("bwrap", PYTHON):

@@ -22,8 +22,8 @@ from retrial.config import HarnessOptions, ModelChoice
 from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import Turns
-from retrial.models import ModelSettings, _chat, local
-from retrial.prices import Price, price
+from retrial.models import ModelSettings, local, wire
+from retrial.models.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.store.journal import Journal
@@ -153,7 +153,7 @@ def test_a_real_tokenizer_never_counts_more(text: str) -> None:
 def test_what_is_put_by_is_enough_for_arguments_that_are_sent_within_json() -> None:
     call = ToolCall(name="", arguments='{"é": "' + 'é"\n' * 100, id="1")
     messages = (Message(role="assistant", content="", calls=(call,)),)
-    sent: Any = _chat.body(Request(messages=messages), "m-1", {}, ())
+    sent: Any = wire.body(Request(messages=messages), "m-1", {}, ())
     function = sent["messages"][0]["tool_calls"][0]["function"]
     assert prompt_tokens(messages) >= len(function["name"] + function["arguments"])
 

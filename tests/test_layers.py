@@ -32,7 +32,7 @@ UPWARDS: tuple[str, ...] = (
     "retrial.checks -> retrial.image_trees",
     "retrial.checks -> retrial.reinstall",
     "retrial.executors.worker_env -> retrial.benchmarks",
-    "retrial.executors.worker_env -> retrial.models._endpoints",
+    "retrial.executors.worker_env -> retrial.models.endpoints",
     "retrial.executors.worker_env -> retrial.sandboxes",
     "retrial.judging -> retrial.required_tests",
     "retrial.keeping -> retrial.leaderboard",

@@ -20,8 +20,8 @@ from retrial.budget import Budget, committed, most
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.edits import whole
 from retrial.errors import ModelError
+from retrial.models.prices import Price
 from retrial.models.replay import RecordedModel
-from retrial.prices import Price
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
 from retrial.recorded import Recording
 from retrial.solve import Ladder, Rung, solve

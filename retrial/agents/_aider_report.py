@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial.attempts import Message, Usage
-from retrial.models._failures import ONE_DAY, Failure
-from retrial.models._usage import amount, count
+from retrial.models.failures import ONE_DAY, Failure
+from retrial.models.usage import amount, count
 
 KINDS: Mapping[str, str] = {
     "AuthenticationError": "key",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from retrial import models
 from retrial.errors import UsageError
-from retrial.models import _endpoints
-from retrial.models._endpoints import OPENAI, Endpoint
+from retrial.models import endpoints
+from retrial.models.endpoints import OPENAI, Endpoint
 
 NAMES = {"together": "together_ai", "ollama": "ollama_chat"}
 """Prefixes that litellm, which aider asks through, has other words for."""
@@ -32,9 +32,9 @@ def find(name: str, api_base: str, environ: Mapping[str, str]) -> Route:
             f"Agent 'aider' asks its model itself, so it cannot have '{name}': name a provider's model, "
             "or one that any OpenAI-compatible server offers with --api-base URL."
         )
-    endpoint = _endpoints.resolve(name, api_base or None, environ)
+    endpoint = endpoints.resolve(name, api_base or None, environ)
     prefix, slash, _ = name.partition("/")
-    provider = (_endpoints.find(prefix) if slash else None) or OPENAI
+    provider = (endpoints.find(prefix) if slash else None) or OPENAI
     native = f"{NAMES.get(provider.prefix, provider.prefix)}/{endpoint.model}"
     if provider.prefix == OLLAMA and not api_base:
         variables = {"OLLAMA_API_BASE": endpoint.base_url.removesuffix("/v1")}

@@ -21,7 +21,7 @@ from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.attempts import Effort, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
-from retrial.models._failures import Failure, sentence
+from retrial.models.failures import Failure, sentence
 from retrial.protocols import Chat, Context, Workspace
 from retrial.system import paths
 from retrial.system.console import say

@@ -12,7 +12,7 @@ from retrial.benchmarks import open_benchmark
 from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.executors.limiter import sandboxes_at_once
-from retrial.models._endpoints import OPENAI, find
+from retrial.models.endpoints import OPENAI, find
 from retrial.protocols import Benchmark, Context, Site
 from retrial.sandboxes import Bounded, choose, make_ready
 from retrial.system import cleanup, paths

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import prices, registry
-from retrial.models import _formats
-from retrial.prices import Price
+from retrial import registry
+from retrial.models import _formats, prices
+from retrial.models.prices import Price
 from retrial.protocols import Context, Model
 
 DEFAULT_PART = "openai"

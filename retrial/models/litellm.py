@@ -15,11 +15,11 @@ from typing import Any
 
 from retrial.attempts import Reply, Request
 from retrial.errors import UsageError
-from retrial.models import _chat, _endpoints, _usage
-from retrial.models._asking import Asking, Patience
-from retrial.models._endpoints import Endpoint
-from retrial.models._failures import Failure, from_status
-from retrial.prices import Price, price
+from retrial.models import endpoints, usage, wire
+from retrial.models.endpoints import Endpoint
+from retrial.models.failures import Failure, from_status
+from retrial.models.prices import Price, price
+from retrial.models.retry import Asking, Patience
 from retrial.protocols import Context
 
 
@@ -63,11 +63,11 @@ class LiteLLMModel:
         return self._read(answer)
 
     def _read(self, answer: Any) -> Reply | Failure:
-        reply = _chat.read(json.dumps(answer.model_dump(), default=str).encode(), self._price)
+        reply = wire.read(json.dumps(answer.model_dump(), default=str).encode(), self._price)
         if isinstance(reply, Failure) or reply.usage.cost is not None:
             return reply
         # Its own table knows what ours does not.
-        cost = _usage.amount(getattr(answer, "_hidden_params", {}).get("response_cost"))
+        cost = usage.amount(getattr(answer, "_hidden_params", {}).get("response_cost"))
         return replace(reply, usage=replace(reply.usage, cost=cost)) if cost else reply
 
 
@@ -100,7 +100,7 @@ def make(context: Context) -> LiteLLMModel:
     provider, _, rest = name.partition("/")
     if not rest:
         raise UsageError(f"Model 'litellm/{name}' should be litellm/PROVIDER/NAME.")
-    endpoint = _endpoint(name, _endpoints.find(provider), options.api_base)
+    endpoint = _endpoint(name, endpoints.find(provider), options.api_base)
     return LiteLLMModel(
         name=f"litellm/{name}",
         endpoint=endpoint,
@@ -109,7 +109,7 @@ def make(context: Context) -> LiteLLMModel:
     )
 
 
-def _endpoint(name: str, known: _endpoints.Provider | None, api_base: str | None) -> Endpoint:
+def _endpoint(name: str, known: endpoints.Provider | None, api_base: str | None) -> Endpoint:
     """Of providers that we know, the key too, so that it can be masked; the others' are LiteLLM's own business."""
     names = known.keys if known else ()
     key_name = next((each for each in names if os.environ.get(each)), "")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from retrial.attempts import Reply, Request
 from retrial.errors import ModelError, UsageError
-from retrial.models import _llama
-from retrial.models._asking import Patience
-from retrial.models._endpoints import Endpoint
-from retrial.models._weights import weights
+from retrial.models import llama_server
+from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
-from retrial.prices import Price
+from retrial.models.prices import Price
+from retrial.models.retry import Patience
+from retrial.models.weights import weights
 from retrial.protocols import Context
 
 BUNDLED_REPLY_TOKENS = 256
@@ -32,7 +32,7 @@ class LocalModel:
         self._cache = cache
         self._file = file
         self._lock = threading.Lock()
-        self._ready: tuple[_llama.Server, OpenAIModel] | None = None
+        self._ready: tuple[llama_server.Server, OpenAIModel] | None = None
         self._failed = ""
 
     def complete(self, request: Request) -> Reply:
@@ -52,7 +52,7 @@ class LocalModel:
         if ready is not None:
             ready[1].close()
 
-    def _prepare(self) -> tuple[_llama.Server, OpenAIModel]:
+    def _prepare(self) -> tuple[llama_server.Server, OpenAIModel]:
         with self._lock:
             if self._failed:  # once is enough: fetching in vain takes a minute, for every task
                 raise ModelError(self._failed)
@@ -60,9 +60,9 @@ class LocalModel:
                 self._ready = self._start()
             return self._ready
 
-    def _start(self) -> tuple[_llama.Server, OpenAIModel]:
+    def _start(self) -> tuple[llama_server.Server, OpenAIModel]:
         try:
-            server = _llama.server(self._file or weights(self._cache))
+            server = llama_server.server(self._file or weights(self._cache))
         except ModelError as error:
             self._failed = str(error)
             raise

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from retrial.attempts import Reply, Request
 from retrial.errors import UsageError
-from retrial.models import _chat
-from retrial.models._asking import PATIENT, Asking, Patience
-from retrial.models._bodies import OverLimit, Redirected
-from retrial.models._connections import Connections
-from retrial.models._endpoints import Endpoint, resolve
-from retrial.models._failures import Failure, from_status
-from retrial.prices import Price, price
+from retrial.models import wire
+from retrial.models.bodies import OverLimit, Redirected
+from retrial.models.connections import Connections
+from retrial.models.endpoints import Endpoint, resolve
+from retrial.models.failures import Failure, from_status
+from retrial.models.prices import Price, price
+from retrial.models.retry import PATIENT, Asking, Patience
 from retrial.protocols import Context
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class OpenAIModel:
         import openai
 
         try:
-            return _chat.read(self._body(sent, seconds), self._price)
+            return wire.read(self._body(sent, seconds), self._price)
         except openai.APIStatusError as error:
-            return from_status(error.status_code, error.response.headers, _chat.explain(error.body))
+            return from_status(error.status_code, error.response.headers, wire.explain(error.body))
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             return _broken(error.__cause__ or error, seconds)
         except openai.APIError as error:

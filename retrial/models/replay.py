@@ -23,7 +23,7 @@ from typing import Any
 
 from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
-from retrial.models._usage import MOST_COST, MOST_TOKENS
+from retrial.models.usage import MOST_COST, MOST_TOKENS
 from retrial.protocols import Context
 from retrial.recorded import Recording
 from retrial.system import small_files

@@ -14,8 +14,8 @@ from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import OutOfTime
+from retrial.models.prices import Price
 from retrial.plan import NoModel
-from retrial.prices import Price
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.types import Task, Verdict

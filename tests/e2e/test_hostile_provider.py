@@ -41,7 +41,7 @@ WORST = (
     *("deep", "many_values", "many_headers", "drip", "informing", "retry_after_1e308", "key_in_error"),
 )
 CHOSEN = tuple(CASES) if os.environ.get("RETRIAL_FUZZ") == "long" else WORST
-"""Each takes two sandboxes. `tests/test_hostile_provider.py` has all of them, without a run around them."""
+"""Each takes two sandboxes. `tests/models/test_hostile_provider.py` has all of them, without a run around them."""
 
 
 def instance(name: str) -> str:

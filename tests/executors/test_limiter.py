@@ -19,9 +19,9 @@ from retrial.desk import Desk, TaskDesk
 from retrial.errors import ModelError, Stopped
 from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
 from retrial.executors.limiter import Turns
-from retrial.models._asking import Patience
-from retrial.models._endpoints import Endpoint
+from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
+from retrial.models.retry import Patience
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from tests.servers import Answer, Asked, Behaviour, ChatServer, reply, status

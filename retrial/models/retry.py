@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from retrial.attempts import Reply, Request
 from retrial.errors import ModelError
 from retrial.executors.adaptive import Load, Trouble
-from retrial.models import _chat
-from retrial.models._endpoints import Endpoint
-from retrial.models._failures import Failure, sentence, shown
+from retrial.models import wire
+from retrial.models.endpoints import Endpoint
+from retrial.models.failures import Failure, sentence, shown
 from retrial.system.secrets import KNOWN
 
 _LOG = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Asking:
         while True:
             tries += 1
             refused = self._refused
-            sent = _chat.body(request, self._endpoint.model, self._extra, refused)
+            sent = wire.body(request, self._endpoint.model, self._extra, refused)
             deadline = started + waited + request.timeout
             outcome = try_once(sent, self._patience.seconds(tries, request.timeout, deadline))
             ended = time.monotonic()
@@ -80,8 +80,8 @@ class Asking:
                 outcome = Reply(text="", finish="length")
             if isinstance(outcome, Reply):
                 usage = replace(outcome.usage, seconds=ended - started - waited, retries=tries - 1)
-                return replace(outcome, usage=usage, left_out=_chat.left_out(request, refused))
-            if parameter := _chat.refused_parameter(outcome, sent):
+                return replace(outcome, usage=usage, left_out=wire.left_out(request, refused))
+            if parameter := wire.refused_parameter(outcome, sent):
                 self._leave_out(parameter)
                 tries -= 1  # not the endpoint's fault; ends, since each parameter is left out once
                 continue

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from retrial.attempts import Message, Reply, Request, ToolCall
-from retrial.models import _bodies, _usage
-from retrial.models._failures import Failure
-from retrial.prices import Price
+from retrial.models import bodies, usage
+from retrial.models.failures import Failure
+from retrial.models.prices import Price
 from retrial.system.words import printable
 
 REFUSABLE: tuple[tuple[str, str], ...] = (
@@ -114,8 +114,8 @@ def refused_parameter(failure: Failure, sent: Mapping[str, object]) -> str:
 def read(content: bytes, price: Price | None) -> Reply | Failure:
     """The reply in a body that came with status 200, which does not yet make it one."""
     try:
-        data = _bodies.loads(content)
-    except _bodies.OverLimit as error:
+        data = bodies.loads(content)
+    except bodies.OverLimit as error:
         return Failure(kind="limits", detail=str(error))
     except ValueError:
         return Failure(kind="torn", detail=f"{len(content)} bytes")
@@ -134,7 +134,7 @@ def read(content: bytes, price: Price | None) -> Reply | Failure:
         text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=_calls(message),
         finish=_finish(choice.get("finish_reason")),
-        usage=_usage.read(data.get("usage"), price),
+        usage=usage.read(data.get("usage"), price),
         model=_label(data.get("model")),
         fingerprint=_label(data.get("system_fingerprint")),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from retrial.attempts import Usage
-from retrial.prices import Price
+from retrial.models.prices import Price
 
 CACHED = (
     ("prompt_tokens_details", "cached_tokens"),

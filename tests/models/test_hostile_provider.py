@@ -10,10 +10,10 @@ import pytest
 
 from retrial.attempts import Message, Request
 from retrial.errors import ModelError
-from retrial.models._asking import Patience
-from retrial.models._endpoints import Endpoint
+from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
-from retrial.prices import Price
+from retrial.models.prices import Price
+from retrial.models.retry import Patience
 from tests.hostile_provider import CASES, ESCAPE, KEY, Case, HostileProvider
 
 TRY_SECONDS = 2.0

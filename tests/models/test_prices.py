@@ -6,7 +6,7 @@ import pytest
 
 from retrial.attempts import Usage
 from retrial.errors import UsageError
-from retrial.prices import Price, parse_price, price
+from retrial.models.prices import Price, parse_price, price
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ import pytest
 from retrial.attempts import Message, Reply, Request
 from retrial.errors import BudgetSpent, ModelError, UsageError
 from retrial.models import ModelSettings, openai
-from retrial.models._asking import Patience
-from retrial.models._endpoints import Endpoint, resolve
-from retrial.models._failures import mask, retry_after
+from retrial.models.endpoints import Endpoint, resolve
+from retrial.models.failures import mask, retry_after
 from retrial.models.openai import OpenAIModel
-from retrial.prices import Price
+from retrial.models.prices import Price
+from retrial.models.retry import Patience
 from retrial.protocols import Context
 from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 

