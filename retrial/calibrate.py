@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, cache, calibration, table, trials
-from retrial.calibration import Calibration, Worth
-from retrial.checks import select
+from retrial import __version__, table, trials
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, Overloaded
+from retrial.grading import calibration, verdict_cache
+from retrial.grading.calibration import Calibration, Worth
+from retrial.grading.reference_runs import Reference, reference
+from retrial.grading.run_check import select
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
-from retrial.references import Reference, reference
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.scoring import by_id, scorer_elsewhere
 from retrial.selection import select_tasks
@@ -107,7 +108,7 @@ class Calibrator:
         return verdict
 
     def _keep(self, task: Task, patch: str, check: Check, verdict: Verdict) -> None:
-        self.scorer.verdicts.put(cache.key(task, patch, check, self.scorer.sandbox), verdict)
+        self.scorer.verdicts.put(verdict_cache.key(task, patch, check, self.scorer.sandbox), verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +192,7 @@ def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Score
     return Scorer(
         benchmark=benchmark,
         sandbox=bed.sandbox,
-        verdicts=bed.executor.share(cache.Verdicts(paths.cache())),
+        verdicts=bed.executor.share(verdict_cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
     )

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from retrial import canaries, image_trees, prebuilt
+from retrial import image_trees
+from retrial.grading import canaries, prebuild
 from retrial.languages.canaries.candidates import Test, TestFile
 from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
@@ -32,8 +33,8 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
     """
     if check.required is None or not check.required.files:
         return check
-    fetched = prebuilt.files(check.prebuild, environment, sandbox)
-    names = {path: f"{prebuilt.FOLDER}/{number}" for number, path in enumerate(check.required.files)}
+    fetched = prebuild.files(check.prebuild, environment, sandbox)
+    names = {path: f"{prebuild.FOLDER}/{number}" for number, path in enumerate(check.required.files)}
     # What a shell can write, it can write unchanged but for these.
     files = {path: fetched[name] for path, name in names.items() if b"\0" not in fetched.get(name, b"\0")}
     chosen = candidates(check.required, files)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import arguments, cache, recorded, registry, run_config, rungs, served, table
+from retrial import arguments, recorded, registry, run_config, rungs, served, table
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
 from retrial.config import HarnessOptions
@@ -15,6 +15,7 @@ from retrial.desk import Desk
 from retrial.errors import ExitCode
 from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.executors.writer_pool import Abreast
+from retrial.grading import verdict_cache
 from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
 from retrial.plan import Plan, make_ladder, make_plan
@@ -169,7 +170,7 @@ def _run_all(
         ladder=ladder,
         sandbox=sandbox,
         desk=executor.share(Desk(plan.run, budget, turns, stop)),
-        verdicts=executor.share(cache.Verdicts(paths.cache())),
+        verdicts=executor.share(verdict_cache.Verdicts(paths.cache())),
         tasks=by_id,
         used=executor.share(sandbox),
     )

@@ -162,7 +162,7 @@ class Language:
     """Seconds for one test command, unless the user says otherwise."""
     reports_at_end: bool = False
     """Its runner prints nothing of a test before all of them have ended."""
-    command_reader: str = "readers.status"
+    command_reader: str = "grading.exit_status"
     """For a task's own command: whether that leaves a report too."""
 
     @property

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retrial import prebuilt
 from retrial.errors import InstallDiffers
+from retrial.grading import prebuild
 from retrial.protocols import Sandbox
 from retrial.system.words import some
 from retrial.types import Environment, Reinstall
@@ -127,7 +127,7 @@ def needed(paths: Iterable[str], plan: Reinstall, environment: Environment, sand
     described = any(PurePosixPath(path).name in METADATA for path in paths)
     if not (described or plan.always or any(map(compiled, paths))):
         return False
-    trial = read(prebuilt.files(plan.trial, environment, sandbox))
+    trial = read(prebuild.files(plan.trial, environment, sandbox))
     if trial is None:
         raise InstallDiffers("the package could not be reinstalled offline as a trial (see run.log): use --network")
     if not (described or plan.always or trial.compiles):

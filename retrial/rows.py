@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retrial import canaries, excerpts, leaderboard, required_tests
+from retrial import excerpts, leaderboard, required_tests
 from retrial.errors import PatchError
+from retrial.grading import canaries
+from retrial.grading.tamper_report import Tampering
 from retrial.leaderboard import Standing
 from retrial.patches import apply
 from retrial.score import Scored
-from retrial.tampering import Tampering
 from retrial.types import Task, Verdict
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import cache, hidden_tests, image_trees, reinstall, required_tests, tampering
-from retrial.calibration import calibrated
-from retrial.checks import check_selection, select
+from retrial import hidden_tests, image_trees, reinstall, required_tests
 from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
+from retrial.grading import tamper_report, verdict_cache
+from retrial.grading.calibration import calibrated
+from retrial.grading.reference_runs import Reference, recorded, reference, shown, stub_void
+from retrial.grading.run_check import check_selection, select
+from retrial.grading.tamper_report import Tampering
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Sandbox
-from retrial.references import Reference, recorded, reference, shown, stub_void
 from retrial.submissions import Submission
 from retrial.system import run_log
-from retrial.tampering import Tampering
 from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
 
 FROM_CACHE = "   (from the cache)"
@@ -49,7 +50,7 @@ class Scorer:
 
     benchmark: Benchmark
     sandbox: Sandbox
-    verdicts: cache.Verdicts
+    verdicts: verdict_cache.Verdicts
     timeout: float | None = None
     """In place of each check's own."""
     fresh: bool = False
@@ -95,7 +96,7 @@ class Scorer:
             check=_kept(answer.check),
             counted=counted,
             gold_files=tuple(apply.touched(answer.patch)),
-            tampering=tampering.report(task, submission.patch, counted, answer.check, verdict),
+            tampering=tamper_report.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )
 
@@ -132,7 +133,7 @@ class Scorer:
             own = replace(known.verdict, proof=known.proof(answer.check), dropped=selection.dropped, changed=())
             return own, known.cached
         check = known.strict(answer.check) if known else answer.check
-        name = cache.key(task, selection.patch, check, self.sandbox)
+        name = verdict_cache.key(task, selection.patch, check, self.sandbox)
         found = None if self.fresh else self.verdicts.get(name)
         if found is None:
             verdict = self.run(task, selection, check, answer)

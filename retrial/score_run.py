@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, cache, leaderboard, merge
+from retrial import GRADING, __version__, leaderboard, merge
 from retrial.config import ReportOptions
+from retrial.grading import verdict_cache
 from retrial.keeping import keep_verdict
 from retrial.rows import Row
 from retrial.score import Scorer
@@ -109,7 +110,7 @@ def _work(
     scorer = Scorer(
         benchmark=trial.benchmark,
         sandbox=bed.sandbox,
-        verdicts=bed.executor.share(cache.Verdicts(paths.cache())),
+        verdicts=bed.executor.share(verdict_cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
         untouched=trial.untouched,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from retrial import cache
 from retrial.config import ReportOptions
 from retrial.executors.worker_env import Elsewhere, elsewhere
+from retrial.grading import verdict_cache
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.score import Scored, Scorer
@@ -55,7 +55,7 @@ def scorer_elsewhere(
 def _scorer(
     there: Elsewhere,
     used: Bounded,
-    verdicts: cache.Verdicts,
+    verdicts: verdict_cache.Verdicts,
     timeout: float | None,
     fresh: bool,
     untouched: bool,

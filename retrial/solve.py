@@ -23,6 +23,7 @@ from retrial.errors import (
     Stopped,
     TreeError,
 )
+from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.patches.workspace import open_workspace
 from retrial.protocols import Agent, Model, Workspace
@@ -30,7 +31,6 @@ from retrial.resume import Earlier, Resumed
 from retrial.store.events import ENDED, KEPT, RESUMED, STARTED
 from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Task, Verdict
-from retrial.visible import VisibleCheck
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import GRADING, cache
+from retrial import GRADING
 from retrial.attempts import Attempt, Prediction
 from retrial.desk import Desk, TaskDesk
 from retrial.executors.worker_env import Elsewhere, elsewhere
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.plan import Plan, make_ladder
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
@@ -17,7 +19,6 @@ from retrial.solve import Ladder, solve
 from retrial.store import attempt_log
 from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
-from retrial.visible import VisibleCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class Solving:
     ladder: Ladder
     sandbox: Bounded
     desk: Desk
-    verdicts: cache.Verdicts
+    verdicts: verdict_cache.Verdicts
     tasks: Mapping[str, Task]
     """By their ids."""
     used: Bounded
@@ -88,7 +89,12 @@ def _brief(attempt: Attempt) -> Attempt:
 
 
 def _solving(
-    there: Elsewhere, planned: Callable[..., Plan], desk: Desk, verdicts: cache.Verdicts, used: Bounded, site: Site
+    there: Elsewhere,
+    planned: Callable[..., Plan],
+    desk: Desk,
+    verdicts: verdict_cache.Verdicts,
+    used: Bounded,
+    site: Site,
 ) -> Solving:
     there.arrive()
     plan = planned(benchmark=there.open())

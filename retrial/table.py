@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial import test_counts
-from retrial.calibration import ADVICE, MORE_TIME, Worth
+from retrial.grading.calibration import ADVICE, MORE_TIME, Worth
 from retrial.system.words import one_line, printable
 
 SHOWN = 100

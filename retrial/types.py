@@ -248,6 +248,7 @@ class Canary:
 
 
 READER_NAMES = {
+    "grading.exit_status": "status",
     "languages.junit": "junit",
     "languages.cpp.results": "catch",
     "languages.go.results": "gotest",
@@ -321,7 +322,7 @@ class Check:
         is a verdict, and what is planted is another name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        reader = READER_NAMES.get(self.reader, self.reader.removeprefix("readers."))
+        reader = READER_NAMES.get(self.reader, self.reader)
         how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
         where = (repr(self.required), repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.unsealed), self.failing)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from retrial import cache, registry
+from retrial import registry
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
 from retrial.benchmarks._exercises import FolderTree
 from retrial.budget import Budget
@@ -25,6 +25,7 @@ from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
 from retrial.executors.writer_pool import Abreast
+from retrial.grading import verdict_cache
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.models.prices import Price
 from retrial.protocols import Context, Executor
@@ -124,7 +125,7 @@ def _attempt(usage: Usage) -> Attempt:
 class Judging:
     """A verdict that has just been found, and is kept."""
 
-    verdicts: cache.Verdicts
+    verdicts: verdict_cache.Verdicts
 
     def __call__(self, task: Task) -> Scored:
         self.verdicts.put(f"{hash(task.instance_id) & 0xFFFFFFFF:08x}{task.instance_id}", VERDICT)
@@ -186,7 +187,7 @@ def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
 
 def _phase2(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     executor = _executor(options, Stop())
-    work = Judging(verdicts=executor.share(cache.Verdicts(Path(os.environ["RETRIAL_CACHE"]))))
+    work = Judging(verdicts=executor.share(verdict_cache.Verdicts(Path(os.environ["RETRIAL_CACHE"]))))
     rows = []
     with Progress("report", len(tasks)) as progress:
         for task, result in executor.run(work, tasks):

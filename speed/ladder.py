@@ -21,11 +21,13 @@ from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
-from retrial import arguments, cache, registry
+from retrial import arguments, registry
 from retrial.budget import Budget
 from retrial.config import HarnessOptions
 from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.solve import solve
@@ -33,7 +35,6 @@ from retrial.system import paths
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import Stop
 from retrial.types import Execution, Job, fingerprint
-from retrial.visible import VisibleCheck
 from tests.exercises import RIGHT, write_exercise
 
 REPLY = {"role": "assistant", "content": f"```python\n{RIGHT}```\n"}
@@ -95,7 +96,7 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
         for turn in ("warm", "measured"):
             argv = ["-b", str(bench), "-n", "40", "-m", "instant:whole", "--api-base", url, "--run", turn]
             plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
-            ladder, stop, verdicts = make_ladder(plan), Stop(), cache.Verdicts(paths.cache())
+            ladder, stop, verdicts = make_ladder(plan), Stop(), verdict_cache.Verdicts(paths.cache())
             desk = Desk(plan.run, Budget(None), Turns(1, stop), stop)
             before = cpu()
             for task in plan.tasks:

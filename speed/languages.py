@@ -20,7 +20,7 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.benchmarks.exercism import Exercism
-from retrial.checks import run_check
+from retrial.grading.run_check import run_check
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
 from retrial.types import Check, Task

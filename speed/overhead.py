@@ -9,7 +9,7 @@ from statistics import median
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
+from retrial.grading.run_check import run_check
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Execution, Job, Task
 
@@ -27,7 +27,7 @@ class Seconds:
 class Clocked:
     """A sandbox that measures how long the script of each job takes.
 
-    A check may run more than one job: a language can compile its test runner first (`retrial/prebuilt.py`).
+    A check may run more than one job: a language can compile its test runner first (`retrial/grading/prebuild.py`).
     """
 
     def __init__(self, sandbox: Sandbox) -> None:

@@ -21,13 +21,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retrial import cache, registry
+from retrial import registry
 from retrial.benchmarks.exercism import Exercism
-from retrial.checks import check_selection
+from retrial.grading import verdict_cache
+from retrial.grading.reference_runs import reference
+from retrial.grading.run_check import check_selection
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Context, Sandbox
-from retrial.references import reference
 from retrial.system.paths import PROJECT
 from tests.exercises import RIGHT, STUB, TESTS
 
@@ -157,7 +158,7 @@ def remember(bench: Path, everything: Path) -> Path:
     Returns a predictions file with that patch for every task.
     """
     sandbox: Sandbox = registry.module("sandboxes", "bwrap").make(Context(options=None))
-    benchmark, verdicts = Exercism(bench, "bench"), cache.Verdicts(Path(os.environ["RETRIAL_CACHE"]))
+    benchmark, verdicts = Exercism(bench, "bench"), verdict_cache.Verdicts(Path(os.environ["RETRIAL_CACHE"]))
     tasks = benchmark.tasks()
     answer = benchmark.answer(tasks[0].instance_id)
     known = reference(tasks[0], answer, sandbox, verdicts)
@@ -168,9 +169,9 @@ def remember(bench: Path, everything: Path) -> Path:
     lines = []
     for task in tasks:
         check = replace(answer.check, folder=benchmark.visible(task.instance_id).folder)
-        own = cache.key(task, answer.patch, replace(check, optional=True), sandbox)
+        own = verdict_cache.key(task, answer.patch, replace(check, optional=True), sandbox)
         verdicts.put_reference(own, known.verdict, known.canaries)
-        verdicts.put(cache.key(task, patch, known.strict(check), sandbox), verdict)
+        verdicts.put(verdict_cache.key(task, patch, known.strict(check), sandbox), verdict)
         lines.append({"instance_id": task.instance_id, "model_name_or_path": "everybody", "model_patch": patch})
     everything.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return everything

@@ -15,10 +15,10 @@ from statistics import median
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.cache import Verdicts
-from retrial.checks import run_check
+from retrial.grading.reference_runs import reference
+from retrial.grading.run_check import run_check
+from retrial.grading.verdict_cache import Verdicts
 from retrial.protocols import Context, Sandbox
-from retrial.references import reference
 from retrial.types import Check, Execution, Job, Task
 
 GOAL_SHARE = 0.10

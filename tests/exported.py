@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from retrial.grading.tamper_report import Tampering
 from retrial.rows import brief
 from retrial.score import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.summary import Report, results
-from retrial.tampering import Tampering
 from retrial.types import Outcome, Status, Verdict
 from tests.rows import attempt, record, row
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retrial import cache, registry
+from retrial import registry
 from retrial.agents import edit
 from retrial.attempts import Attempt, Prediction, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.protocols import Context
 from retrial.solve import Ladder, Rung, solve
 from retrial.types import Check, Environment, Task
-from retrial.visible import VisibleCheck
 from tests.desks import a_desk
 
 
@@ -100,5 +101,5 @@ def predict(
     ladder = Ladder(rungs=(rung,), tries=tries, seconds=300, name="x")
     # Never asked: there are no tests.
     sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
-    check = VisibleCheck(task, tests, sandbox, cache.Verdicts(folder))
+    check = VisibleCheck(task, tests, sandbox, verdict_cache.Verdicts(folder))
     return solve(task, ladder, check, a_desk(folder, task.instance_id))

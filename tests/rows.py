@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial import image_trees, official
 from retrial.benchmarks._exercises import FolderTree
-from retrial.judging import judge
+from retrial.grading.judge import judge
 from retrial.patches.apply import diff
 from retrial.score import Scored
 from retrial.submissions import Submission

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from retrial import cache
 from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
 from retrial.benchmarks.exercism import Exercism
 from retrial.budget import Budget, committed, committed_in, most, prompt_tokens, purse
@@ -22,6 +21,8 @@ from retrial.config import HarnessOptions, ModelChoice
 from retrial.desk import Desk
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import Turns
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.models import ModelSettings, local, wire
 from retrial.models.prices import Price, price
 from retrial.protocols import Chat, Context, Sandbox, Workspace
@@ -31,7 +32,6 @@ from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.shutdown import Stop
 from retrial.types import Task, Verdict
-from retrial.visible import VisibleCheck
 from tests.conftest import Run as Program
 from tests.desks import a_desk
 from tests.exercises import RIGHT, WRONG, write_exercise
@@ -274,7 +274,9 @@ def spending(
         spends=True,
     )
     ladder = Ladder(rungs=(rung,), tries=3, seconds=60, name="x", max_cost=limit)
-    check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
+    check = VisibleCheck(
+        task, partial(benchmark.visible, task.instance_id), sandbox, verdict_cache.Verdicts(folder / "cache")
+    )
     return solve(task, ladder, check, a_desk(folder, task.instance_id, budget, limit)), Run(folder, "r")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import select
 from retrial.errors import UsageError
+from retrial.grading.run_check import select
 from retrial.patches.apply import Selection, diff, patched
 from tests.exercises import RIGHT, write_exercise
 

@@ -18,7 +18,7 @@ PRODUCT = [*sorted((PROJECT / "retrial").rglob("*.py")), PROJECT / "harness.py",
 MAY_SEE_ANSWERS = {
     "retrial/score.py",
     "retrial/phase2.py",
-    "retrial/references.py",
+    "retrial/grading/reference_runs.py",
     "retrial/calibrate.py",
     "retrial/agents/gold.py",
 }

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retrial import image_trees, official
-from retrial.judging import judge
+from retrial.grading.judge import judge
 from retrial.required_tests import disputed, network_needed, settle
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from retrial import cache
 from retrial.agents.edit import EditAgent
 from retrial.attempts import Effort, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism import Exercism
@@ -20,6 +19,8 @@ from retrial.budget import Budget, committed, most
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.edits import whole
 from retrial.errors import ModelError
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.models.replay import RecordedModel
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
@@ -29,7 +30,6 @@ from retrial.store import attempt_log, journal, transcript
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.types import Task, Verdict
-from retrial.visible import VisibleCheck
 from tests.desks import a_desk
 from tests.exercises import RIGHT, WRONG, reply, write_exercise
 from tests.parts import ready
@@ -124,7 +124,7 @@ class World:
         desk = a_desk(home, TASK, budget, limit)
         known = {**self.verdicts, **attempt_log.verdicts(desk.lines())}
         tests = partial(self.benchmark.visible, TASK)
-        check = VisibleCheck(self.task, tests, self.sandbox, cache.Verdicts(self.cache), "", known)
+        check = VisibleCheck(self.task, tests, self.sandbox, verdict_cache.Verdicts(self.cache), "", known)
         return solve(self.task, ladder, check, desk)
 
 

@@ -46,7 +46,7 @@ def test_after_a_smaller_tier_only_its_property_tests_are_repeated_with_more_exa
 
 
 def test_without_an_engine_its_tests_are_skipped_with_the_way_to_get_one() -> None:
-    done = suite("tests/test_visible.py", DOCKER_HOST=NOWHERE)
+    done = suite("tests/grading/test_visible_check.py", DOCKER_HOST=NOWHERE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f" skipped, docker: no Docker engine answers at {NOWHERE}. To run them: scripts/engine-up; then make" in (
         done.stdout
@@ -54,7 +54,7 @@ def test_without_an_engine_its_tests_are_skipped_with_the_way_to_get_one() -> No
 
 
 def test_a_part_that_is_required_and_missing_fails_its_tests() -> None:
-    done = suite("tests/test_visible.py", DOCKER_HOST=NOWHERE, RETRIAL_REQUIRE="docker")
+    done = suite("tests/grading/test_visible_check.py", DOCKER_HOST=NOWHERE, RETRIAL_REQUIRE="docker")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     assert "docker is required here: no Docker engine answers" in done.stdout
 

@@ -9,17 +9,18 @@ from types import ModuleType
 
 import pytest
 
-from retrial import cache, registry
+from retrial import registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import OutOfTime
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.plan import NoModel
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.solve import Ladder, Rung, solve
 from retrial.types import Task, Verdict
-from retrial.visible import VisibleCheck
 from tests import parts
 from tests.conftest import PROJECT
 from tests.desks import a_desk
@@ -46,7 +47,9 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
     benchmark = Exercism(write_exercise(folder / "bench"), "here", 1)
     (task,) = benchmark.tasks()
     model: Model = Parrot(said) if getattr(module, "MODEL", "asked") == "asked" else NoModel()
-    check = VisibleCheck(task, partial(benchmark.visible, task.instance_id), sandbox, cache.Verdicts(folder / "cache"))
+    check = VisibleCheck(
+        task, partial(benchmark.visible, task.instance_id), sandbox, verdict_cache.Verdicts(folder / "cache")
+    )
     # Programs ask on their own, or do what they are told.
     with ChatServer([answer(said)]) as server:
         options = HarnessOptions(command="true", api_base=server.url)

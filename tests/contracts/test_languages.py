@@ -10,7 +10,7 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
+from retrial.grading.run_check import run_check
 from retrial.patches.apply import diff, matches, writable
 from retrial.protocols import Language, Sandbox
 from retrial.system.paths import PROJECT

@@ -9,7 +9,7 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
+from retrial.grading.run_check import run_check
 from retrial.patches.apply import diff
 from retrial.types import Outcome, Verdict
 from tests.parts import ready

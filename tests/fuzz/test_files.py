@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from retrial import image_trees, official
 from retrial.benchmarks._exercises import CONFIG, read_exercise
 from retrial.errors import UsageError
-from retrial.judging import judge
+from retrial.grading.judge import judge
 from retrial.sandboxes import report_archive
 from retrial.types import Check, Execution, Required
 from tests.exercises import write_exercise

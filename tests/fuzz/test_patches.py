@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retrial import checks
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import PatchError
+from retrial.grading import run_check
 from retrial.patches import untrusted_files
 from retrial.patches.apply import apply, diff, parse, patched
 from retrial.types import Outcome, Task, Verdict
@@ -68,7 +68,7 @@ def free(path: str) -> bool:
 
 
 def sound(task: Task, patch: str) -> None:
-    found = checks.select(task, patch)
+    found = run_check.select(task, patch)
     if isinstance(found, Verdict):
         assert found.outcome is Outcome.PATCH_DID_NOT_APPLY
         assert found.reason.endswith(".") and "\n" not in found.reason
@@ -126,7 +126,7 @@ def laid(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def applied(inside: Path, task: Task, patch: str) -> None:
     """One patch, the way of a check and into a folder: both or neither, and the same."""
-    found = checks.select(task, patch)
+    found = run_check.select(task, patch)
     if isinstance(found, Verdict):
         return
     before = seen(inside)

@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from retrial import registry
-from retrial.judging import judge
+from retrial.grading.judge import judge
 from retrial.protocols import Reader
 from retrial.types import Execution, Outcome
 from tests.fuzz.executions import CANARY, OWN, RUNNERS, Runner, check, resolved

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from retrial import cache
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.grading import verdict_cache
 from retrial.patches.apply import diff, patched
 from retrial.protocols import Sandbox
 from retrial.score import Scored, Scorer
@@ -67,7 +67,7 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Scorer:
     return Scorer(
         benchmark=Exercism(DEMO, "demo", 2),
         sandbox=sandbox,
-        verdicts=cache.Verdicts(tmp_path_factory.mktemp("verdicts")),
+        verdicts=verdict_cache.Verdicts(tmp_path_factory.mktemp("verdicts")),
         timeout=20,
     )
 

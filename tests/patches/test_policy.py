@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from retrial import checks
 from retrial.errors import PatchError
+from retrial.grading import run_check
 from retrial.patches.apply import diff, patched
 from retrial.types import Task, Verdict
 from tests.odd_patches import BASE, DONE, PLAIN, STUB, added, binary, exercise, sample, section
@@ -264,7 +264,7 @@ ROWS = (
 def decided(task: Task, patch: str) -> tuple[str, str, Mapping[str, bytes | None]]:
     """The decision, the sentence, and what is new in the tree."""
     before = task.tree.files()
-    found = checks.select(task, patch)
+    found = run_check.select(task, patch)
     if isinstance(found, Verdict):
         return REFUSED, found.reason, {}
     try:

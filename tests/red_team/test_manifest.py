@@ -9,7 +9,7 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.exercism import Exercism
-from retrial.checks import select
+from retrial.grading.run_check import select
 from retrial.system.paths import PROJECT
 from tests import odd_patches
 from tests.red_team.cases import KINDS, Case, benchmark, cases, task

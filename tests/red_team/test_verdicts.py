@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrial import registry
-from retrial.cache import Verdicts
+from retrial.grading.verdict_cache import Verdicts
 from retrial.score import Scored, Scorer
 from retrial.submissions import Submission
 from retrial.types import Outcome

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial import cache
-from retrial.cache import Verdicts
+from retrial.grading import verdict_cache
+from retrial.grading.verdict_cache import Verdicts
 from retrial.system import cache_entries
 from retrial.system.secrets import Known
 from retrial.types import Outcome, Verdict
@@ -30,7 +30,7 @@ def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known()
     known.learn(SECRET)
-    for module in ("retrial.store.json_io", "retrial.system.files", "retrial.cache"):
+    for module in ("retrial.store.json_io", "retrial.system.files", "retrial.grading.verdict_cache"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
     cache_entries.write(entry, f"key = '{SECRET}'")
     assert cache_entries.read(entry) == f"key = '{SECRET}'"
@@ -83,7 +83,7 @@ def test_a_verdict_with_a_key_in_it_is_not_kept_and_takes_the_earlier_one_with_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learn: object
 ) -> None:
     known = Known()
-    monkeypatch.setattr(cache, "KNOWN", known)
+    monkeypatch.setattr(verdict_cache, "KNOWN", known)
     verdicts = Verdicts(tmp_path)
     verdicts.put("abc", VERDICT)
     learn(known, SECRET)  # type: ignore[operator]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 
-from retrial.canaries import NAME, words
+from retrial.grading.canaries import NAME, words
 from retrial.languages.canaries.literals import changed
 from retrial.types import Canary, Naming
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
+from retrial.grading.prebuild import FOLDER
 from retrial.languages import host, shell
 from retrial.languages.cpp import canary
-from retrial.prebuilt import FOLDER
 from retrial.protocols import Language, Suite, Toolchain
 from retrial.types import Prebuild
 

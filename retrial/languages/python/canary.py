@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from retrial.canaries import NAME
+from retrial.grading.canaries import NAME
 from retrial.languages.canaries.candidates import MOST, Span, Test, TestFile, candidates
 from retrial.languages.canaries.syntax import parse, walk
 from retrial.languages.python.assertions import Claim, Rank, claims

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
 from retrial.errors import TreeError
+from retrial.grading.run_check import run_check
 from retrial.languages import cpp
 from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import references
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.cache import Verdicts
-from retrial.canaries import NAME, plant
-from retrial.checks import run_check
+from retrial.grading import reference_runs
+from retrial.grading.canaries import NAME, plant
+from retrial.grading.run_check import run_check
+from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import java
 from retrial.languages.java.canary import canaries
 from retrial.languages.java.results import parser as reader
@@ -254,7 +254,7 @@ def test_a_wrong_solution_has_failed_and_one_that_is_equal_to_anything_has_tampe
     benchmark = Exercism(DEMO, "demo", languages=("java",))
     (task,) = (task for task in benchmark.tasks() if "java/front-desk" in task.aliases)
     base, answer = task.tree.files(), benchmark.answer(task.instance_id)
-    known = references.reference(task, answer, sandbox, Verdicts(home))
+    known = reference_runs.reference(task, answer, sandbox, Verdicts(home))
     assert known.proof(answer.check) == "canary"
 
     def tried(result: str, body: str) -> Outcome:

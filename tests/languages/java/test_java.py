@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
 from retrial.errors import TreeError
-from retrial.judging import judge
+from retrial.grading.judge import judge
+from retrial.grading.run_check import run_check
 from retrial.languages import java
 from retrial.languages.java.results import parser as reader
 from retrial.patches import apply

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
+from retrial.grading.run_check import run_check
 from retrial.languages.javascript import make
 from retrial.languages.javascript.results import parser as reader
 from retrial.patches import apply

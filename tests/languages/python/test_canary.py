@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import canaries as planting
 from retrial.benchmarks.exercism import Exercism
-from retrial.cache import Verdicts
-from retrial.checks import run_check
+from retrial.grading import canaries as planting
+from retrial.grading.reference_runs import reference
+from retrial.grading.run_check import run_check
+from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import junit
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.canary import canaries, of_file
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.references import reference
 from retrial.types import Canary, Check, Execution, Outcome, Verdict
 from tests.exercises import write_exercise
 

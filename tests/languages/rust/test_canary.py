@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import cache, references
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.canaries import NAME
-from retrial.checks import run_check
+from retrial.grading import reference_runs, verdict_cache
+from retrial.grading.canaries import NAME
+from retrial.grading.run_check import run_check
 from retrial.languages.rust import make
 from retrial.languages.rust.canary import canaries
 from retrial.languages.rust.results import parser as reader
@@ -228,13 +228,13 @@ def sandbox() -> Sandbox:
 
 
 @pytest.fixture(scope="module")
-def known(benchmark: Exercism, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> references.Reference:
+def known(benchmark: Exercism, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> reference_runs.Reference:
     task = benchmark.tasks()[-1]
-    verdicts = cache.Verdicts(Path(tmp_path_factory.mktemp("cache")))
-    return references.reference(task, benchmark.answer(task.instance_id), sandbox, verdicts)
+    verdicts = verdict_cache.Verdicts(Path(tmp_path_factory.mktemp("cache")))
+    return reference_runs.reference(task, benchmark.answer(task.instance_id), sandbox, verdicts)
 
 
-def scored(benchmark: Exercism, known: references.Reference, sandbox: Sandbox, code: str) -> Verdict:
+def scored(benchmark: Exercism, known: reference_runs.Reference, sandbox: Sandbox, code: str) -> Verdict:
     task = benchmark.tasks()[-1]
     base = task.tree.files()
     check = known.strict(benchmark.answer(task.instance_id).check)
@@ -251,7 +251,7 @@ pub fn change(paid: u32, price: u32) -> Option<u32> {
 
 @pytest.mark.real
 def test_an_honest_solution_is_resolved_with_proof(
-    benchmark: Exercism, known: references.Reference, sandbox: Sandbox
+    benchmark: Exercism, known: reference_runs.Reference, sandbox: Sandbox
 ) -> None:
     verdict = scored(benchmark, known, sandbox, HONEST)
     assert (verdict.outcome, verdict.proof) == (Outcome.RESOLVED, "canary"), verdict
@@ -285,7 +285,7 @@ pub fn change(_: u32, _: u32) -> Option<u32> { None }
 @pytest.mark.real
 @pytest.mark.parametrize("code", [ALWAYS_EQUAL, FORGED_LOG], ids=["always equal", "forged log"])
 def test_what_forces_success_is_caught_by_the_canary(
-    code: str, benchmark: Exercism, known: references.Reference, sandbox: Sandbox
+    code: str, benchmark: Exercism, known: reference_runs.Reference, sandbox: Sandbox
 ) -> None:
     verdict = scored(benchmark, known, sandbox, code)
     assert (verdict.outcome, verdict.rule) == (Outcome.TAMPERED, "canary"), verdict

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import run_check
 from retrial.errors import TreeError
+from retrial.grading.run_check import run_check
 from retrial.languages.rust import make
 from retrial.languages.rust.results import parser as reader
 from retrial.patches import apply

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import canaries
-from retrial.cache import canary as read_canary
-from retrial.judging import judge
+from retrial.grading import canaries
+from retrial.grading.judge import judge
+from retrial.grading.reference_runs import _kept
+from retrial.grading.verdict_cache import canary as read_canary
 from retrial.languages.canaries import candidates as canary_candidates
 from retrial.languages.canaries.candidates import candidates
 from retrial.languages.canaries.literals import changed
-from retrial.references import _kept
 from retrial.store.json_io import to_json
 from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
-from retrial.cache import Verdicts
+from retrial.grading.reference_runs import Reference, reference
+from retrial.grading.verdict_cache import Verdicts
 from retrial.protocols import Sandbox
-from retrial.references import Reference, reference
 from retrial.types import Execution, Job
 from tests.exercises import write_exercise
 

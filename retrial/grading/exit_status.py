@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrial.readers import _lines
+from retrial.grading import lines
 from retrial.types import Execution, Status
 
 TEST = "test_command"
@@ -21,7 +21,7 @@ class ExitStatus:
         return stdout
 
     def without(self, text: str, test: str) -> str:
-        return _lines.without(text, test)
+        return lines.without(text, test)
 
 
 def parser() -> ExitStatus:

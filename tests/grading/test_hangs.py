@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from retrial import canaries
 from retrial.benchmarks.exercism import Exercism
-from retrial.cache import Verdicts
-from retrial.checks import check_selection, select
+from retrial.grading import canaries
+from retrial.grading.reference_runs import reference
+from retrial.grading.run_check import check_selection, select
+from retrial.grading.verdict_cache import Verdicts
 from retrial.patches.apply import Selection, diff
 from retrial.protocols import Sandbox
-from retrial.references import reference
 from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict
 from tests.exercises import STUB, write_exercise
 

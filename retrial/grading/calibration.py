@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from retrial import cache, canaries, required_tests
+from retrial import required_tests
+from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
 from retrial.system.words import some
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
@@ -94,7 +95,7 @@ class Calibration:
         return self.passed > 0 and self.seconds[-1] > self.timeout / 2
 
 
-def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Calibration | None:
+def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Calibration | None:
     """What calibration found out about this task in this environment, with these limits; None if it was never asked."""
     value = verdicts.value(_key(task, answer, sandbox))
     try:
@@ -104,7 +105,7 @@ def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Ver
         return None
 
 
-def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> None:
+def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> None:
     verdicts.put_value(_key(task, answer, sandbox), found)
 
 
@@ -156,15 +157,15 @@ def _seen(verdict: Verdict) -> dict[str, object]:
 
 
 def _key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
-    return fingerprint("calibration", cache.key(task, answer.patch, answer.check, sandbox))
+    return fingerprint("calibration", verdict_cache.key(task, answer.patch, answer.check, sandbox))
 
 
 def _decoded(value: Mapping[str, Any]) -> Calibration:
     return Calibration(
         at=str(value["at"]),
-        gold=tuple(cache.verdict(each) for each in value["gold"]),
+        gold=tuple(verdict_cache.verdict(each) for each in value["gold"]),
         differing=tuple(value["differing"]),
-        stub=cache.verdict(value["stub"]),
-        canaries=tuple(cache.canary(each) for each in value["canaries"]),
+        stub=verdict_cache.verdict(value["stub"]),
+        canaries=tuple(verdict_cache.canary(each) for each in value["canaries"]),
         timeout=float(value["timeout"]),
     )

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from retrial import registry, tampering
+from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
-from retrial.checks import select
+from retrial.grading import tamper_report
+from retrial.grading.run_check import select
+from retrial.grading.tamper_report import Suspicion, Tampering, Touched
 from retrial.patches.apply import diff
-from retrial.tampering import Suspicion, Tampering, Touched
 from retrial.types import Outcome, Task, Verdict
 
 BENCHMARK = Exercism(DEMO, "demo", 2)
@@ -28,7 +29,7 @@ def report(changes: dict[str, bytes | None], modes: dict[str, str] | None = None
     selection = select(task, patch)
     assert not isinstance(selection, Verdict)
     verdict = Verdict(outcome=Outcome.RESOLVED, dropped=selection.dropped)
-    return tampering.report(task, patch, selection.patch, CHECK, verdict)
+    return tamper_report.report(task, patch, selection.patch, CHECK, verdict)
 
 
 def test_an_honest_patch_is_clean() -> None:
@@ -81,17 +82,17 @@ def test_only_lines_that_the_patch_adds_are_looked_at() -> None:
     base = {**before, SOLUTION: line}
     patch = diff(base, {**base, SOLUTION: line + b"x = 1\n"})
     verdict = Verdict(outcome=Outcome.TESTS_FAILED)
-    assert tampering.report(TASK, patch, patch, CHECK, verdict).clean
+    assert tamper_report.report(TASK, patch, patch, CHECK, verdict).clean
 
 
 def test_a_patch_that_cannot_be_read_has_nothing_to_report_but_its_verdict() -> None:
     verdict = Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason="There is no diff in the patch.")
-    assert tampering.report(TASK, "no diff", "", CHECK, verdict).clean
+    assert tamper_report.report(TASK, "no diff", "", CHECK, verdict).clean
 
 
 def test_the_rule_that_was_broken_and_what_the_run_changed_are_taken_from_the_verdict() -> None:
     verdict = Verdict(outcome=Outcome.TAMPERED, reason="…", rule="sealed", changed=(TEST,))
-    found = tampering.report(TASK, "", "", CHECK, verdict)
+    found = tamper_report.report(TASK, "", "", CHECK, verdict)
     assert (found.rule, found.changed) == ("sealed", (TEST,))
 
 
@@ -102,7 +103,7 @@ def test_every_language_says_what_is_suspicious_and_none_of_the_demos_references
     for task in tasks:
         answer = BENCHMARK.answer(task.instance_id)
         verdict = Verdict(outcome=Outcome.RESOLVED)
-        assert not tampering.report(task, answer.patch, answer.patch, answer.check, verdict).suspicious
+        assert not tamper_report.report(task, answer.patch, answer.patch, answer.check, verdict).suspicious
 
 
 def test_a_language_without_a_part_has_nothing_suspicious() -> None:
@@ -119,4 +120,4 @@ def test_a_module_that_would_stand_for_one_of_the_standard_librarys_is_named_so(
 
 def test_a_long_line_is_looked_at_in_part(tmp_path: Path) -> None:
     found = report({SOLUTION: b"import os; os._exit(0); x = '" + b"y" * 5000 + b"'\n"})
-    assert len(found.suspicious[0].text) == tampering.SHOWN
+    assert len(found.suspicious[0].text) == tamper_report.SHOWN

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import prebuilt
 from retrial.benchmarks.exercism import Exercism
-from retrial.checks import run_check
+from retrial.grading import prebuild as prebuilds
+from retrial.grading.run_check import run_check
 from retrial.protocols import Sandbox
 from retrial.system.secrets import KNOWN
 from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
@@ -46,7 +46,7 @@ def counting(home: Path, bwrap: Sandbox) -> Counting:
 
 
 def files(prebuild: Prebuild | None, sandbox: Sandbox) -> dict[str, bytes]:
-    return dict(prebuilt.files(prebuild, PYTHON, sandbox))
+    return dict(prebuilds.files(prebuild, PYTHON, sandbox))
 
 
 @pytest.mark.real
@@ -73,7 +73,7 @@ def test_one_that_fails_leaves_nothing_and_is_tried_again_by_the_next_program(
 ) -> None:
     assert files(failing, counting) == files(failing, counting) == {}
     assert counting.jobs == 1
-    prebuilt._failed_here.clear()
+    prebuilds._failed_here.clear()
     assert files(failing, counting) == {}
     assert counting.jobs == 2
 
@@ -102,7 +102,7 @@ def test_where_there_is_none_nothing_is_run(counting: Counting) -> None:
 def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home: Path, bwrap: Sandbox) -> None:
     benchmark = Exercism(write_exercise(tmp_path / "bench"), "bench")
     (task,) = benchmark.tasks()
-    check = Check(script="cat .retrial/made", files={}, reader="readers.status", prebuild=MADE)
+    check = Check(script="cat .retrial/made", files={}, reader="grading.exit_status", prebuild=MADE)
     seen = run_check(task, "", check, bwrap, untouched=True)
     assert seen.outcome is Outcome.RESOLVED
     assert seen.stdout.startswith("seed ")
@@ -137,7 +137,7 @@ def test_one_that_is_damaged_is_named_and_made_again(
 def test_fresh_makes_it_again_once(counting: Counting) -> None:
     fresh = replace(MADE, files={"seed": b"fresh "}, fresh=True)
     first = files(replace(fresh, fresh=False), counting)
-    prebuilt._made_here.clear()
+    prebuilds._made_here.clear()
     second = files(fresh, counting)
     assert first != second
     assert files(fresh, counting) == files(replace(fresh, fresh=False), counting) == second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.judging import judge
+from retrial.grading.judge import judge
 from retrial.types import Check, Execution, Outcome, Status
 
 CHECK = Check(script="true", files={}, reader="languages.junit")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import cache, canaries, hidden_tests, registry
-from retrial.checks import check_selection, run_check, select
-from retrial.judging import STATUS_READER, proof
+from retrial import hidden_tests, registry
+from retrial.grading import canaries, verdict_cache
+from retrial.grading.judge import STATUS_READER, proof
+from retrial.grading.run_check import check_selection, run_check, select
 from retrial.patches import apply
 from retrial.protocols import Language, Sandbox
 from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
@@ -61,11 +62,11 @@ class Reference:
 
 
 def reference(
-    task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False
+    task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts, *, fresh: bool = False
 ) -> Reference:
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
     check = replace(answer.check, optional=True)
-    name = cache.key(task, answer.patch, check, sandbox)
+    name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.reference(name)
     if found is not None:
         return Reference(verdict=found[0], canaries=found[1], cached=True)
@@ -155,13 +156,15 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
     return language.canaries(check.files)
 
 
-def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts, *, fresh: bool = False) -> Verdict:
+def shown(
+    task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts, *, fresh: bool = False
+) -> Verdict:
     """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in doubt.
 
     With the same canaries as any other run of its tests; run once, as `reference` is.
     """
     check = replace(answer.check, optional=True)
-    name = cache.key(task, answer.patch, check, sandbox)
+    name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
     selection = select(task, answer.patch, apply.touched(answer.patch))
     if found is None and not isinstance(selection, Verdict):
@@ -171,17 +174,17 @@ def shown(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts
     return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
 
 
-def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: cache.Verdicts) -> Reference | None:
+def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Reference | None:
     """What the reference showed here when `--gold` was run; None when it was not."""
     selection = select(task, answer.patch, apply.touched(answer.patch))
     found = None
     if not isinstance(selection, Verdict):
-        found = verdicts.get(cache.key(task, selection.patch, answer.check, sandbox))
+        found = verdicts.get(verdict_cache.key(task, selection.patch, answer.check, sandbox))
     return Reference(verdict=found, cached=True) if found else None
 
 
-def stub_void(task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: cache.Verdicts) -> str:
+def stub_void(task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> str:
     """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
     check = answer.check if answer.check.required else known.strict(answer.check)
-    stub = verdicts.get(cache.key(task, "", check, sandbox))
+    stub = verdicts.get(verdict_cache.key(task, "", check, sandbox))
     return "its untouched stub passes" if stub is not None and stub.resolved else ""

@@ -16,7 +16,7 @@ STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""
 TELLING_LINES = 3
 TELLING_CHARACTERS = 300
-STATUS_READER = "readers.status"
+STATUS_READER = "grading.exit_status"
 
 
 def judge(check: Check, execution: Execution) -> Verdict:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from retrial import canaries, image_trees, prebuilt, registry, reinstall
+from retrial import image_trees, registry, reinstall
 from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
-from retrial.judging import judge
+from retrial.grading import canaries, prebuild
+from retrial.grading.judge import judge
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.patches.names import encode
@@ -82,7 +83,7 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
             job = _image_job(task, selection.patch, check, _script(task, selection.patch, check, sandbox))
         else:
             patched = apply.patched(task.tree.files(), selection.patch)
-            job = _job(task, patched, check, prebuilt.files(check.prebuild, task.environment, sandbox))
+            job = _job(task, patched, check, prebuild.files(check.prebuild, task.environment, sandbox))
     except PatchError as error:
         return _refused(selection, str(error))
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from retrial import cache
-from retrial.checks import check_selection, lint, nothing_to_check, select
 from retrial.errors import InstallDiffers
+from retrial.grading import verdict_cache
+from retrial.grading.run_check import check_selection, lint, nothing_to_check, select
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Sandbox
@@ -31,7 +31,7 @@ class VisibleCheck:
         task: Task,
         tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
-        verdicts: cache.Verdicts,
+        verdicts: verdict_cache.Verdicts,
         how: str = "",
         recorded: Mapping[str, Verdict] | None = None,
         earlier: Mapping[str, Verdict] | None = None,
@@ -122,13 +122,13 @@ def _gist(key: str) -> str:
     return key.partition("-")[0]
 
 
-def baseline(task: Task, check: Check, sandbox: Sandbox, verdicts: cache.Verdicts) -> Verdict:
+def baseline(task: Task, check: Check, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Verdict:
     """What the visible tests show on the untouched tree; asked once for each choice of tests.
 
     Raises: NotMeasured.
     """
     untouched = replace(check, lint=False)
-    name = cache.key(task, "", untouched, sandbox)
+    name = verdict_cache.key(task, "", untouched, sandbox)
     found = verdicts.get(name)
     if found is None:
         found = check_selection(task, Selection(patch="", dropped=()), untouched, sandbox, untouched=True)

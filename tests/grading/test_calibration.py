@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from retrial import cache
 from retrial.benchmarks.exercism import Exercism
 from retrial.calibrate import Calibrator
-from retrial.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.errors import Overloaded
+from retrial.grading import verdict_cache
+from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.protocols import Sandbox
 from retrial.score import Scorer
 from retrial.store.json_io import to_json
 from retrial.table import calibration
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise
+from tests.grading.test_hangs import Recording
 from tests.rows import row
-from tests.test_hangs import Recording
 
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
 GOOD = Verdict(outcome=Outcome.RESOLVED, tests={"a": PASSED, "b": PASSED}, seconds=1.0, proof="canary")
@@ -120,7 +120,7 @@ class Bench:
         benchmark = Exercism(write_exercise(folder / "bench", stub=stub, example=example), "bench")
         self.cache = folder / "cache"
         self.task: Task = benchmark.tasks()[0]
-        scorer = Scorer(benchmark=benchmark, sandbox=sandbox, verdicts=cache.Verdicts(self.cache))
+        scorer = Scorer(benchmark=benchmark, sandbox=sandbox, verdicts=verdict_cache.Verdicts(self.cache))
         self.calibrator = Calibrator(scorer=scorer)
 
     def known(self, timeout: float | None = None) -> Calibration | None:

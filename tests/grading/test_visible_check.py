@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial import cache, image_trees
+from retrial import image_trees
 from retrial.benchmarks.swebench import SweBench
 from retrial.benchmarks.swebench import make as make_benchmark
 from retrial.config import HarnessOptions
 from retrial.errors import Overloaded
+from retrial.grading import verdict_cache
+from retrial.grading.visible_check import VisibleCheck, baseline
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
-from retrial.visible import VisibleCheck, baseline
 from tests import image_task
 from tests.image_task import CORE, GOLD, INSTANCE, changed
 from tests.parts import ready_with_repository
@@ -68,7 +69,7 @@ def a_check(benchmark: SweBench, engine: Sandbox, folder: Path, *, cpus: float =
         assert isinstance(check, Check)
         return replace(check, lint=False, limits=replace(check.limits, cpus=cpus), **changes)  # type: ignore[arg-type]
 
-    return VisibleCheck(benchmark.tasks()[0], tests, engine, cache.Verdicts(folder))
+    return VisibleCheck(benchmark.tasks()[0], tests, engine, verdict_cache.Verdicts(folder))
 
 
 @pytest.mark.parametrize(("usable", "asked"), [(None, [None]), (2, [None, 2]), (1, [None, 2, 1])])
@@ -76,7 +77,7 @@ def test_fewer_files_are_tried_until_some_can_be_run(
     usable: int | None, asked: list[int | None], benchmark: SweBench, engine: Sandbox, tmp_path: Path
 ) -> None:
     tests = Asked(benchmark, usable)
-    check = VisibleCheck(benchmark.tasks()[0], tests, engine, cache.Verdicts(tmp_path))
+    check = VisibleCheck(benchmark.tasks()[0], tests, engine, verdict_cache.Verdicts(tmp_path))
     assert check(GOLD)[1].outcome is Outcome.RESOLVED
     assert tests.most == asked
     why = (
@@ -121,12 +122,12 @@ def test_tests_that_only_waited_are_asked_again_the_next_time(
 ) -> None:
     visible = benchmark.visible(INSTANCE, ["calc/core.py"], None)
     assert isinstance(visible, Check)
-    verdicts, task = cache.Verdicts(tmp_path), benchmark.tasks()[0]
+    verdicts, task = verdict_cache.Verdicts(tmp_path), benchmark.tasks()[0]
     for wait, kept in (("sleep 60", False), ("while :; do :; done", True)):
         files = {**visible.files, image_trees.SCRIPT: wait.encode(), image_trees.LEAN: wait.encode()}
         check = replace(visible, files=files, timeout=SHORT)
         assert baseline(task, check, engine, verdicts).outcome is Outcome.TIMED_OUT
-        known = verdicts.get(cache.key(task, "", replace(check, lint=False), engine))
+        known = verdicts.get(verdict_cache.key(task, "", replace(check, lint=False), engine))
         assert (known is not None) is kept, wait
 
 
@@ -144,5 +145,5 @@ def test_the_untouched_tree_is_asked_once(benchmark: SweBench, engine: Sandbox, 
     for patch, runs in ((GOLD, 2), (BREAKS, 1)):
         jobs.clear()
         tests = Asked(benchmark, None)
-        VisibleCheck(benchmark.tasks()[0], tests, Counted(), cache.Verdicts(tmp_path))(patch)  # type: ignore[arg-type]
+        VisibleCheck(benchmark.tasks()[0], tests, Counted(), verdict_cache.Verdicts(tmp_path))(patch)  # type: ignore[arg-type]
         assert len(jobs) == runs
