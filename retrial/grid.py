@@ -33,7 +33,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     Raises: UsageError for anything that cannot be.
     """
     _refuse(options)
-    formats = options.edit_format or registry.names("edits")
+    formats = options.edit_format or registry.names("formats")
     first = make_plan(replace(options, model=options.models[:1], edit_format=formats[:1]), argv)
     prefix = options.run or f"{first.benchmark.name}--{options.agent}"
     names = dict.fromkeys(file_name(models.split(choice.name, "")[0]) for choice in options.models)

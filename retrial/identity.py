@@ -59,7 +59,7 @@ def _prompts(plan: Plan) -> list[object]:
     """Every text of ours that a model may read."""
     agent = registry.module("agents", plan.options.agent)
     names = [rung.edit_format for rung in plan.rungs if rung.edit_format]
-    formats = [registry.module("edits", name).make() for name in names]
+    formats = [registry.module("formats", name).make() for name in names]
     return [*getattr(agent, "PROMPTS", ()), *((form.prompt, form.tools) for form in formats)]
 
 

@@ -210,7 +210,7 @@ def _default_format(options: HarnessOptions) -> str:
     formats = options.edit_format or ("auto",)
     for name in formats:
         if name != "auto":
-            registry.module("edits", name)
+            registry.module("formats", name)
     if len(formats) > 1:
         raise UsageError("Several --edit-format go with --grid; in a ladder each model has its own: -m NAME:FORMAT.")
     return formats[0]

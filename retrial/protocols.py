@@ -276,7 +276,7 @@ class EditFormat(Protocol):
     """At most one function, in OpenAI's schema; the model must call it."""
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        """Pure; asked through `retrial.edits.read`, which keeps what all formats share: the reply says something and
+        """Pure; asked through `retrial.formats.read`, which keeps what all formats share: the reply says something and
         has no reasoning in it, line ends are LF. `files` are the editable files in the chat, as they are now.
         """
         ...

@@ -38,7 +38,7 @@ def _is_part(path: Path) -> bool:
 
 def module(kind: str, name: str) -> ModuleType:
     """Return the module of one part. Raises: UsageError when there is none, or a package that it needs is missing."""
-    one = {"sandboxes": "sandbox", "edits": "edit format"}.get(kind, kind.removesuffix("s"))
+    one = {"sandboxes": "sandbox", "formats": "edit format"}.get(kind, kind.removesuffix("s"))
     if name not in names(kind):
         raise UsageError(f"Unknown {one} '{name}'; {_hint(name, names(kind))}.")
     try:

@@ -48,7 +48,7 @@ UPWARDS: tuple[str, ...] = (
     "retrial.languages.javascript.canary -> retrial.grading.canaries",
     "retrial.languages.python.canary -> retrial.grading.canaries",
     "retrial.languages.rust.canary -> retrial.grading.canaries",
-    "retrial.models -> retrial.models._formats",
+    "retrial.models -> retrial.formats.defaults",
     "retrial.models.replay -> retrial.recorded",
     "retrial.page -> retrial.score",
     "retrial.protocols -> retrial.system.host",

@@ -7,7 +7,7 @@ import pytest
 from retrial import registry
 from retrial.errors import UsageError
 
-KINDS = ("agents", "benchmarks", "edits", "executors", "exports", "languages", "models", "sandboxes")
+KINDS = ("agents", "benchmarks", "formats", "executors", "exports", "languages", "models", "sandboxes")
 
 
 @pytest.mark.parametrize("kind", KINDS)

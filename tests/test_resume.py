@@ -17,8 +17,8 @@ from retrial.attempts import Effort, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism import Exercism
 from retrial.budget import Budget, committed, most
 from retrial.config import HarnessOptions, ModelChoice
-from retrial.edits import whole
 from retrial.errors import ModelError
+from retrial.formats import whole
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price

@@ -79,7 +79,7 @@ def test_a_worker_that_ends_before_it_has_collected_breaks_nothing() -> None:
 def test_the_second_tier_has_a_real_path_through_every_part() -> None:
     files = ("tests/contracts", "tests/red_team/test_verdicts.py", "tests/e2e")
     ids = suite(*files, "--collect-only", RETRIAL_TIER="test").stdout
-    for kind in ("sandboxes", "agents", "models", "edits", "executors"):
+    for kind in ("sandboxes", "agents", "models", "formats", "executors"):
         assert [name for name in registry.names(kind) if f"[{name}]" not in ids] == [], kind
     for case in STANDING.values():
         if case.outcome[0] in DECIDED:

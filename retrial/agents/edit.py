@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrial import edits, registry
+from retrial import formats, registry
 from retrial.agents import _finding
 from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
@@ -37,7 +37,7 @@ LINT = """\
 Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
 
-PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *_finding.PROMPTS, *edits.SHARED)
+PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *_finding.PROMPTS, *formats.SHARED)
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
@@ -103,7 +103,7 @@ class Session:
         self._say(_finding.asked(self._task, files, map_tokens, cache))
         for left in range(self._reflections, -1, -1):
             reply = self._ask()
-            named = _finding.named(edits.without_reasoning(reply.text), self._sizes)
+            named = _finding.named(formats.without_reasoning(reply.text), self._sizes)
             self._offered = named.taken
             no_room = _finding.no_room(named.refused)
             if named.taken or not left:
@@ -163,7 +163,7 @@ class Session:
 
     def _ask(self, tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
         reply = self._model.ask(tuple(self.chat), tools)
-        said = edits.without_reasoning(reply.text)
+        said = formats.without_reasoning(reply.text)
         self.chat.append(Message(role="assistant", content=said, calls=reply.calls))
         self._unanswered = reply.calls
         written = "\n".join([said, *(_unescaped(call.arguments) for call in reply.calls)])
@@ -172,7 +172,7 @@ class Session:
 
     def _edit(self, reply: Reply) -> str:
         """Apply a reply's edits; returns what is wrong with it, for the model."""
-        found = edits.read(self._format, reply, self._editable_files(), self._allowed)
+        found = formats.read(self._format, reply, self._editable_files(), self._allowed)
         unseen = self._unseen(reply, found)
         if unseen.taken:
             self._offered += unseen.taken
@@ -201,7 +201,7 @@ class Session:
         """Files of the repository that a reply edits, or seems to, though they were not shown."""
         paths = [edit.path for edit in found.edits]
         if found.fault in (Fault.NO_NAME, Fault.NO_MATCH, Fault.NOT_ALLOWED):
-            paths = _finding.paths(edits.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
+            paths = _finding.paths(formats.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
         wanted = [path for path in paths if path in self._sizes and path not in self._offered]
         return _finding.fitting(wanted, self._sizes, self._offered)
 
@@ -266,7 +266,7 @@ class Session:
 
 
 def make(context: Context) -> EditAgent:
-    edit_format = registry.module("edits", context.edit_format).make()
+    edit_format = registry.module("formats", context.edit_format).make()
     options = context.options
     return EditAgent(
         edit_format=edit_format,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrial import registry
-from retrial.models import _formats, prices
+from retrial.formats import defaults
+from retrial.models import prices
 from retrial.models.prices import Price
 from retrial.protocols import Context, Model
 
@@ -31,9 +32,9 @@ class ModelSettings:
 def split(text: str, default_format: str) -> tuple[str, str]:
     """Name and edit format; what follows a colon counts only if it names a format (`ollama/qwen:7b` does not)."""
     name, _, suffix = text.rpartition(":")
-    if name and suffix in registry.names("edits"):
+    if name and suffix in registry.names("formats"):
         return name, suffix
-    return text, _formats.auto(text) if default_format == "auto" else default_format
+    return text, defaults.auto(text) if default_format == "auto" else default_format
 
 
 def part_of(name: str) -> str:

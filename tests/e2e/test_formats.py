@@ -44,11 +44,11 @@ def sent(reply: Reply) -> Answer:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("name", registry.names("edits"))
+@pytest.mark.parametrize("name", registry.names("formats"))
 def test_every_format_solves_a_task_after_a_reply_that_cannot_be_read(
     run: Run, home: Path, tmp_path: Path, name: str
 ) -> None:
-    form: EditFormat = registry.module("edits", name).make()
+    form: EditFormat = registry.module("formats", name).make()
     right = form.render((Edit(path="sum_up.py", content=RIGHT),), {"sum_up.py": STUB})
     flags = ("--turns", 1, "--reflections", 1, "--sandbox", "bwrap", "--run", "formats", "--edit-format", name)
     with ChatServer([sent(unreadable(form)), sent(right)]) as server:

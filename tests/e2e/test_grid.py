@@ -115,7 +115,7 @@ def test_a_dry_run_sums_up_and_asks_nothing(run: Run, home: Path, folder: Path, 
     done = grid(run, folder, server, "--dry-run")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("Run ")]
-    assert len(lines) == len(registry.names("edits"))
+    assert len(lines) == len(registry.names("formats"))
     costs = [float(line.split("at most ")[1].split()[0]) for line in lines]
     (last,) = (line for line in done.stdout.splitlines() if "together" in line)
     assert float(last.split("at most ")[1].split()[0]) == pytest.approx(sum(costs), abs=0.001)

@@ -35,7 +35,7 @@ def said(text: str) -> Answer:
 
 def called(content: str, path: str = "sum_up.py") -> Answer:
     """The solution through a real function call."""
-    form = registry.module("edits", "whole-func").make()
+    form = registry.module("formats", "whole-func").make()
     written: Reply = form.render((Edit(path=path, content=content),), {path: STUB})
     calls = [
         {"id": "call-1", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from retrial import registry
 from retrial.attempts import Reply, ToolCall
-from retrial.edits import read
+from retrial.formats import read
 from retrial.patches.names import check_name, encode
 from retrial.protocols import Edit, EditFormat
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
 
-FORMATS = registry.names("edits")
+FORMATS = registry.names("formats")
 FILES = {
     "add.py": "def add(a, b):\n    pass\n\n\ndef neg(a):\n    pass\n",
     "pkg/doc.md": "# Title\n\n```python\nadd(1, 2)\n```\n",
@@ -73,7 +73,7 @@ def test_whatever_became_of_a_reply_it_is_all_or_nothing_and_only_what_is_allowe
     in_calls: Callable[[bytes], bytes],
     finish: str,
 ) -> None:
-    form: EditFormat = registry.module("edits", name).make()
+    form: EditFormat = registry.module("formats", name).make()
     whole = form.render(edits, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
     reply = Reply(text=in_text(whole.text), calls=texts(in_calls, whole.calls), finish=finish)
     note(repr(reply))

@@ -1,0 +1,93 @@
+"""Edit formats: how a model is asked to write edits, and how they are read. `read` keeps what all of them share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from retrial.attempts import Reply
+from retrial.errors import PatchError
+from retrial.formats.parsing.refused import shown
+from retrial.patches.names import check_name, encode
+from retrial.protocols import Edit, EditFormat, Edits, Fault
+
+EMPTY = "Your reply is empty. Write the edits in the form that was asked for. Files to edit: {files}"
+CUT_OFF = "Your reply was cut off before its end. Write less around the edits. Files to edit: {files}"
+NOT_ALLOWED = "Nothing was changed: your reply edits {path}, and only these files may be edited: {files}"
+SHARED = (EMPTY, CUT_OFF, NOT_ALLOWED)
+
+MARK = "\ufeff"
+
+# At the beginning; or what closes a beginning that the provider kept for itself, at a line's end, for code has such a
+# tag in quotes.
+_REASONING = re.compile(
+    r"\A\s*<(think|thinking|reasoning|thought)>.*?(?:</\1>|\Z)"
+    r"|\A(?:(?!<think).)*?</(?:think|thinking|reasoning)>[ \t]*$",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+
+
+def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Callable[[str], bool]) -> Edits:
+    """All edits that a reply asks for, or one problem and no edit. `allowed` says of a path whether it may be edited.
+
+    Line ends and a byte order mark stay as each file has them.
+    """
+    names = ", ".join(files)
+    said = replace(reply, text=_plain(without_reasoning(reply.text)))
+    if not said.text.strip() and not said.calls:
+        if reply.finish == "length":
+            return Edits(problem=CUT_OFF.format(files=names), fault=Fault.CUT_OFF)
+        return Edits(problem=EMPTY.format(files=names), fault=Fault.EMPTY)
+    found = form.parse(said, {path: _plain(content.removeprefix(MARK)) for path, content in files.items()})
+    if found.problem:
+        return found
+    refused = [edit.path for edit in found.edits if not _inside(edit.path) or not allowed(edit.path)]
+    if refused:
+        listed = shown(", ".join(refused))
+        return Edits(problem=NOT_ALLOWED.format(path=listed, files=names), fault=Fault.NOT_ALLOWED)
+    return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
+
+
+def without_reasoning(text: str) -> str:
+    """What a model says when it has stopped thinking aloud."""
+    return _REASONING.sub("", text, count=1)
+
+
+def _inside(path: str) -> bool:
+    """A plain path below the workspace, and not in a git folder, whatever `allowed` says."""
+    try:
+        encode(check_name(path))
+    except PatchError:
+        return False
+    return True
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _as_it_was(edit: Edit, before: str) -> Edit:
+    """With the byte order mark that the file has, which nobody sees, and with its line ends."""
+    if not edit.content:
+        return edit
+    mark = MARK if before.startswith(MARK) else ""
+    return replace(edit, content=mark + _ended_like(edit.content.removeprefix(mark), before.removeprefix(mark)))
+
+
+def _ended_like(content: str, before: str) -> str:
+    """New lines end as most of the file do; where its ends differ, those that stay keep theirs."""
+    windows, all_ends = before.count("\r\n"), before.count("\n")
+    now = [line.replace("\n", "\r\n") if 2 * windows > all_ends else line for line in _lines(content)]
+    if 0 < windows < all_ends:
+        was = _lines(before)
+        same = SequenceMatcher(None, list(map(_plain, was)), _lines(content)).get_matching_blocks()
+        for old, at, size in same:
+            now[at : at + size] = was[old : old + size]
+    return "".join(now)
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

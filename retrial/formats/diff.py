@@ -1,0 +1,26 @@
+"""SEARCH/REPLACE blocks: a model writes only what changes, which is quick and cheap for those that copy well."""
+
+from __future__ import annotations
+
+from retrial.formats.parsing.search_replace import RULES, Blocks
+
+PROMPT = f"""\
+You are an expert programmer. Reply with a block for every place that you change, each in this form:
+
+path/of/file.py
+```
+<<<<<<< SEARCH
+def area(width):
+    return width
+=======
+def area(width, height):
+    return width * height
+>>>>>>> REPLACE
+```
+
+Write the path alone on the line before the block, exactly as it was given.
+{RULES}"""
+
+
+def make() -> Blocks:
+    return Blocks(PROMPT, "{path}\n{fence}\n{block}\n{fence}\n")

@@ -1,0 +1,26 @@
+"""SEARCH/REPLACE blocks with the path inside the fence, as some models write them whatever they are told."""
+
+from __future__ import annotations
+
+from retrial.formats.parsing.search_replace import RULES, Blocks
+
+PROMPT = f"""\
+You are an expert programmer. Reply with a block for every place that you change, each in this form:
+
+```
+path/of/file.py
+<<<<<<< SEARCH
+def area(width):
+    return width
+=======
+def area(width, height):
+    return width * height
+>>>>>>> REPLACE
+```
+
+The path is the first line inside the fence, exactly as it was given.
+{RULES}"""
+
+
+def make() -> Blocks:
+    return Blocks(PROMPT, "{fence}\n{path}\n{block}\n{fence}\n")

@@ -1,0 +1,1 @@
+"""Reading edits out of replies: what the formats share."""

@@ -1,0 +1,244 @@
+"""SEARCH/REPLACE blocks, as the formats `diff` and `diff-fenced` have them: which files they are for, what they make of
+them, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retrial.attempts import Reply
+from retrial.formats.parsing.blocks import DIVIDER, END, HEAD, Block, Broken, blocks, text
+from retrial.formats.parsing.fences import FENCE, fence_around
+from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced, split
+from retrial.formats.parsing.names import alone, in_fence, mentioned, quoted
+from retrial.formats.parsing.refused import shown
+from retrial.protocols import Edit, Edits, Fault
+
+RULES = """\
+Copy the lines under SEARCH from the file exactly, whole lines with their indentation, none left out. They must be in
+the file only once: take as many lines as that needs, and no more. The lines under REPLACE take their place.
+For a new file write no lines under SEARCH. Blocks are applied in order, all of them or none."""
+FORM = """\
+<<<<<<< SEARCH
+lines as they are in the file
+=======
+new lines
+>>>>>>> REPLACE"""
+NO_BLOCK = f"""\
+I could not find any edit in your reply. Write the path of a file, then a block of this form:
+{FORM}
+Files to edit: {{files}}"""
+BROKEN = f"""\
+Nothing was changed: line {{line}} of your reply (`{{sign}}`) belongs to a block without a line `{{missing}}`. \
+Every block needs all three lines of signs:
+{FORM}"""
+CUT = "Your reply was cut off before its last block ended. Write less around the blocks. Files to edit: {files}"
+FAILED = "Nothing was changed: {failed} of {count} blocks cannot be applied. Mend them and write all blocks again."
+NO_NAME = "I do not know which file it is for. Write the path above the block. Files to edit: {files}"
+UNKNOWN = """\
+This file is not one that you can edit. For a new file, leave out all lines between `<<<<<<< SEARCH` and `=======`. \
+Files to edit: {files}"""
+ANOTHER = """\
+It has a second line `{sign}`. Write only one between the old lines and the new. If the new ones have such a line \
+themselves, write the three lines of signs with more signs than it has."""
+ELSEWHERE = "\n\nThe lines to replace are in {path}: is the block for that file?"
+
+TAG = re.compile(r"^\s*</?(?:source|code|pre|codeblock|sourcecode)>\w*\s*$")
+LABEL = re.compile(r"^(?:SEARCH|ORIGINAL|HEAD)\b[>:]?\s*", re.IGNORECASE)
+TOLD = 5
+"""Failed blocks that a model is told of at once."""
+ABOVE = 3
+"""Lines of text above a block that may name its file."""
+AROUND = 3
+"""Lines around what changes, in a block that we write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Which file a block is for."""
+
+    sure: str = ""
+    guesses: tuple[str, ...] = ()
+
+
+def parse(reply: Reply, files: Mapping[str, str]) -> Edits:
+    """As `EditFormat.parse` has it."""
+    names = ", ".join(files)
+    lines = reply.text.split("\n")
+    found = blocks(lines)
+    if reply.finish == "length" and _cut(lines, found):
+        return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
+    if isinstance(found, Broken):
+        sign = shown(lines[found.line].strip())
+        problem = BROKEN.format(line=found.line + 1, sign=sign, missing=found.missing)
+        return Edits(problem=problem, fault=Fault.MALFORMED)
+    if not found:
+        return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
+    return _applied(found, lines, files)
+
+
+def _cut(lines: list[str], found: list[Block] | Broken) -> bool:
+    """Whether a reply that ended at its limit ended inside a block, or inside a fence that may have held one."""
+    if isinstance(found, Broken):
+        return found.last
+    if not found:
+        return True
+    fences = [match.group(3) for line in lines[found[-1].end + 1 :] if (match := FENCE.match(line))]
+    closing = bool(fences) and not fences[0].strip()
+    return (len(fences) - closing) % 2 == 1
+
+
+def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> Edits:
+    now, touched = dict(files), dict[str, None]()
+    idle: list[tuple[str, Miss]] = []
+    failed: list[tuple[str, Miss]] = []
+    last, above = "", 0
+    done: set[tuple[str, str]] = set()
+    for number, block in enumerate(found, 1):
+        path, divider = _target(block, _owner(block, lines[above : block.head], now, last), now)
+        last, above = path or last, block.end + 1
+        if (path, text(block.body)) in done:
+            continue
+        result = _replaced(block, divider, path, now)
+        if isinstance(result, str):
+            now[path] = result
+            touched[path] = None
+            done.add((path, text(block.body)))
+        else:
+            name = f"Block {number}{path and ', for ' + shown(path)}:\n"
+            (idle if result.text == UNCHANGED else failed).append((name, result))
+        if len(failed) == TOLD:
+            break
+    # Models show lines that they leave alone: no harm where they do change others.
+    failed = failed or ([] if touched else idle)
+    if failed:
+        told = [FAILED.format(failed=len(failed), count=len(found)), *(name + miss.text for name, miss in failed)]
+        return Edits(problem="\n\n".join(told), fault=failed[0][1].fault)
+    return Edits(edits=tuple(Edit(path=path, content=now[path]) for path in touched))
+
+
+def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) -> Owner:
+    """By the name nearest above a block; else by the block before it; else there may be only one file.
+
+    A block without SEARCH lines makes a new file, so its path is taken as it is written.
+    """
+    new = _makes_a_file(block)
+    among: Mapping[str, str] = {} if new else files
+    sure = alone(LABEL.sub("", block.label), among)
+    guesses: list[str] = []
+    texts = 0
+    for line in reversed(above):
+        fence = FENCE.match(line)
+        if sure or texts == ABOVE:
+            break
+        if fence:
+            sure = in_fence(fence.group(3), among) if not texts else ""
+        elif line.strip() and not TAG.match(line):
+            path = alone(line, among)
+            sure = path if not texts else ""
+            guesses.append(path or mentioned(line, among))
+            if new and not texts:
+                guesses.append(quoted(line))
+            texts += 1
+    guesses += [last, *(files if len(files) == 1 else ())]
+    return Owner(sure=sure, guesses=tuple(guess for guess in guesses if guess))
+
+
+def _makes_a_file(block: Block) -> bool:
+    return not any(line.strip() for line in block.body[: min(block.dividers)])
+
+
+def _target(block: Block, owner: Owner, files: Mapping[str, str]) -> tuple[str, int]:
+    """The file that a block is for, and the line that divides it: by its name, else where its SEARCH lines are."""
+    paths = [owner.sure] if owner.sure else list(owner.guesses)
+    for path in paths:
+        divider = _fitting(block, files.get(path, ""))
+        if divider is not None:
+            return path, divider
+    elsewhere = None if owner.sure else _elsewhere(block, files)
+    return elsewhere or (paths[0] if paths else "", min(block.dividers))
+
+
+def _fitting(block: Block, content: str) -> int | None:
+    return next((divider for divider in block.dividers if fits(content, *block.parts(divider))), None)
+
+
+def _elsewhere(block: Block, files: Mapping[str, str]) -> tuple[str, int] | None:
+    """The only file of the chat that has the SEARCH lines, once; and what divides them from the others."""
+    if _makes_a_file(block):
+        return None
+    places = [(path, at) for path, content in files.items() if (at := _fitting(block, content)) is not None]
+    return places[0] if len(places) == 1 else None
+
+
+def _replaced(block: Block, divider: int, path: str, files: Mapping[str, str]) -> str | Miss:
+    names = ", ".join(files)
+    if not path:
+        return Miss(fault=Fault.NO_NAME, text=NO_NAME.format(files=names))
+    if block.has_another(divider):
+        return Miss(fault=Fault.MALFORMED, text=ANOTHER.format(sign="=" * block.width))
+    if path in files or _makes_a_file(block):
+        result = replaced(files.get(path, ""), *block.parts(divider))
+    else:
+        result = Miss(fault=Fault.NO_MATCH, text=UNKNOWN.format(files=names))
+    if isinstance(result, str) or result.fault is not Fault.NO_MATCH:
+        return result
+    other = _elsewhere(block, files)
+    return Miss(fault=result.fault, text=result.text + ELSEWHERE.format(path=other[0])) if other else result
+
+
+def written(edit: Edit, before: str) -> str:
+    """The block that makes of a file what it is to be: what differs, with as many lines around it as it takes to find
+    the place.
+
+    Raises: ValueError when the file is to go.
+    """
+    if edit.content is None:
+        raise ValueError("a block cannot remove a file")
+    old, new = split(before), split(edit.content)
+    pairs = list(zip(old, new, strict=False))
+    head = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    ends = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    tail = next((at for at, (one, other) in enumerate(ends) if one != other), len(ends))
+    around = AROUND
+    while True:
+        start, stop = max(0, head - around), max(0, tail - around)
+        search, put = old[start : len(old) - stop], new[start : len(new) - stop]
+        if not (start or stop) or replaced(before, text(search), text(put)) == edit.content:
+            return _marked(search, put)
+        around *= 2
+
+
+def _marked(search: list[str], put: list[str]) -> str:
+    """With signs of a length that no line of the block has, so that none is taken for a marker."""
+    taken = {len(line.strip()) for line in (*search, *put) if DIVIDER.match(line)}
+    taken |= {len(match.group(2)) for line in (*search, *put) if (match := HEAD.match(line) or END.match(line))}
+    size = next((size for size in (7, 8, 9, 6, 5) if size not in taken), 7)
+    lines = ["<" * size + " SEARCH", *search, "=" * size, *put, ">" * size + " REPLACE"]
+    return "\n".join(lines)
+
+
+class Blocks:
+    """A format of such blocks; those that there are differ in where the path stands."""
+
+    tools: tuple[Mapping[str, object], ...] = ()
+
+    def __init__(self, prompt: str, form: str) -> None:
+        """`form` is how a block is written, with its `path`, `fence` and `block`."""
+        self.prompt = prompt
+        self._form = form
+
+    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
+        return parse(reply, files)
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        """Raises: ValueError for what blocks cannot say, such as that a last newline comes or goes."""
+        reply = Reply(text="\n".join(self._fenced(edit, files.get(edit.path, "")) for edit in edits))
+        if parse(reply, files).edits != edits:
+            raise ValueError("blocks cannot say this edit")
+        return reply
+
+    def _fenced(self, edit: Edit, before: str) -> str:
+        block = written(edit, before)
+        return self._form.format(path=edit.path, fence=fence_around(block), block=block)

@@ -1,0 +1,117 @@
+"""Calls of a format's one function: its schema, and what the arguments of a reply's calls list."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retrial.attempts import Reply, ToolCall
+from retrial.formats.parsing.refused import Refused, shown
+from retrial.protocols import Fault
+
+NO_CALL = "Your reply does not call the function {function}, so nothing was changed. Call it with all your edits."
+OTHER = "Nothing was changed: there is no function '{name}'. Call {function} with all your edits."
+NOT_JSON = "Nothing was changed: the arguments of {function} are not valid JSON ({why}). Call it again with all edits."
+NO_LIST = "Nothing was changed: {function} needs `{key}`, a list of objects that is not empty."
+NO_FIELD = "Nothing was changed: item {number} of `{key}` has no `{field}`, or it is not {what}."
+CUT = "Your reply was cut off before the call of {function} was complete. Write less around it."
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
+_PAIRS = {"{": "}", "[": "]"}
+
+
+def tool(name: str, description: str, key: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
+    """A function in OpenAI's schema that takes a list `key` of objects; all their fields are strings."""
+    properties = {field: {"type": "string", "description": text} for field, text in fields.items()}
+    item = {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
+    parameters = {
+        "type": "object",
+        "properties": {key: {"type": "array", "items": item}},
+        "required": [key],
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def call(schema: Mapping[str, Any], items: list[dict[str, str]]) -> ToolCall:
+    """The call that lists these."""
+    function = schema["function"]
+    (key,) = function["parameters"]["properties"]
+    return ToolCall(name=function["name"], arguments=json.dumps({key: items}, ensure_ascii=False), id="call-1")
+
+
+def items(schema: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, str]]:
+    """What all calls of a reply list, with every field of the schema; texts have LF.
+
+    Raises: Refused.
+    """
+    function = schema["function"]["name"]
+    if not reply.calls and reply.finish == "length":
+        raise Refused(CUT.format(function=function), Fault.CUT_OFF)
+    if not reply.calls:
+        raise Refused(NO_CALL.format(function=function), Fault.BROKEN_CALL)
+    for each in reply.calls:
+        if each.name != function:
+            raise Refused(OTHER.format(name=shown(each.name), function=function), Fault.BROKEN_CALL)
+        yield from _listed(schema["function"], _read(each, cut=reply.finish == "length"))
+
+
+def _read(each: ToolCall, *, cut: bool) -> object:
+    """The arguments. Brackets that are missing at the end are added, unless the reply was cut off there."""
+    try:
+        # Models write line ends and tabs into strings as they are.
+        return json.loads(each.arguments, strict=False)
+    except (ValueError, RecursionError) as error:
+        if cut:
+            raise Refused(CUT.format(function=each.name), Fault.CUT_OFF) from error
+        closed = _closed(each.arguments)
+        why = str(error)
+    try:
+        return json.loads(closed, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise Refused(NOT_JSON.format(function=each.name, why=why), Fault.BROKEN_CALL) from error
+
+
+def _closed(text: str) -> str:
+    """With the brackets that are still open closed; inside a string nobody knows what else is missing."""
+    still_open: list[str] = []
+    for token in _TOKEN.findall(text):
+        if token in _PAIRS:
+            still_open.append(_PAIRS[token])
+        elif token in "]}" and still_open:
+            still_open.pop()
+    return text + "".join(reversed(still_open))
+
+
+def _listed(function: Mapping[str, Any], arguments: object) -> Iterator[dict[str, str]]:
+    ((key, array),) = function["parameters"]["properties"].items()
+    listed = _decoded(arguments.get(key)) if isinstance(arguments, dict) else None
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
+        raise Refused(NO_LIST.format(function=function["name"], key=key), Fault.BROKEN_CALL)
+    for number, item in enumerate(listed, start=1):
+        texts = {field: _text(field, item.get(field)) for field in array["items"]["required"]}
+        for field, text in texts.items():
+            if text is None or (field == "path" and not text):
+                what = "a path" if field == "path" else "a string"
+                problem = NO_FIELD.format(number=number, key=key, field=field, what=what)
+                raise Refused(problem, Fault.BROKEN_CALL)
+        yield {field: text or "" for field, text in texts.items()}
+
+
+def _decoded(value: object) -> object:
+    """A list as it is. Some models write one as a string with JSON in it."""
+    try:
+        return json.loads(value, strict=False) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(field: str, value: object) -> str | None:
+    """A string, or a list of lines; None if it is neither."""
+    if field == "path":
+        return value.strip().removeprefix("./") if isinstance(value, str) else None
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        value = "".join(line.removesuffix("\n").removesuffix("\r") + "\n" for line in value)
+    return value.replace("\r\n", "\n") if isinstance(value, str) else None

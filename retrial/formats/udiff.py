@@ -1,0 +1,138 @@
+"""Unified diffs, as git writes them. Line numbers are not needed: models count badly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+
+from retrial.attempts import Reply
+from retrial.formats.parsing.hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
+from retrial.formats.parsing.names import alone, known
+from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.segments import Segment, segments
+from retrial.formats.parsing.unified_diff import NULL, Reader, Section
+from retrial.patches import names
+from retrial.protocols import Edit, Edits, Fault
+
+PROMPT = """\
+You are an expert programmer. Reply with your changes as a unified diff in a fenced block, in this form:
+
+```diff
+--- a/path/of/file.py
++++ b/path/of/file.py
+@@ @@
+-def area(width):
+-    return width
++def area(width, height):
++    return width * height
+```
+
+Each hunk begins with a line of @@; line numbers are not needed. A line that goes begins with `-`, a line that comes \
+with `+`, a line that stays with a blank. Copy the lines that go or stay exactly from the file, none left out between \
+them, and so many of those that stay that the hunk fits in one place only. The diff of a new file begins with \
+`--- /dev/null`; one that removes a file has `+++ /dev/null`."""
+
+NO_DIFF = "I could not find a diff in your reply. Write one in a block that begins with ```diff. Files to edit: {files}"
+NO_NAME = """\
+I do not know which file the diff is for. Begin it with the lines `--- a/PATH` and `+++ b/PATH`.
+Files to edit: {files}"""
+TWO_NAMES = "Nothing was changed: the diff names two files, {old} and {new}. Write one path after both --- and +++."
+NO_LINES = "Nothing was changed: the diff has {new} as a copy or as binary data. Write its lines instead."
+CUT = "Your reply was cut off before the end of its diff. Write less around it. Files to edit: {files}"
+
+NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+class Udiff:
+    prompt = PROMPT
+    tools: tuple[Mapping[str, object], ...] = ()
+
+    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
+        listed = ", ".join(files)
+        try:
+            found = [(piece, list(_changes(piece, files))) for piece in segments(reply.text)]
+            changes = [change for _, made in found for change in made]
+            cut = not changes or any(_ends_inside(piece) for piece, made in found if piece.fenced or made)
+            if reply.finish == "length" and cut:
+                raise Refused(CUT.format(files=listed), Fault.CUT_OFF)
+            if not changes:
+                raise Refused(NO_DIFF.format(files=listed), Fault.NO_EDIT)
+            return carried_out(changes, files)
+        except Refused as error:
+            return error.edits
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        """Raises: ValueError for an edit that changes nothing."""
+        text = "".join(self._diff(edit, files) for edit in edits)
+        return Reply(text=f"```diff\n{text}```\n")
+
+    def _diff(self, edit: Edit, files: Mapping[str, str]) -> str:
+        written = (_diff(edit, files.get(edit.path), around) for around in (3, EVERYTHING))
+        return readable(edit, written, lambda text: self.parse(Reply(text=f"```diff\n{text}```"), files))
+
+
+def make() -> Udiff:
+    return Udiff()
+
+
+def _changes(segment: Segment, files: Mapping[str, str]) -> Iterator[Change]:
+    """Raises: Refused."""
+    for section in Reader(segment, lambda name: _may_be_name(name, files)).sections():
+        if section.hunks or not _is_idle(section):
+            yield _change(section, files)
+
+
+def _is_idle(section: Section) -> bool:
+    """It has nothing for us: not a line, or only a file's mode."""
+    nameless = not section.old and not section.new
+    return nameless or (bool(section.marks) and section.marks <= {"old mode", "new mode", "index"})
+
+
+def _change(section: Section, files: Mapping[str, str]) -> Change:
+    """Raises: Refused."""
+    hunks = tuple(section.hunks)
+    old, new = (_plain(name, section, files) for name in (section.old, section.new))
+    if not old and len(files) == 1:
+        old = new = next(iter(files))
+    if not old or old == new == NULL:
+        raise Refused(NO_NAME.format(files=", ".join(files)), Fault.NO_NAME)
+    if section.marks & {"copy to", "GIT binary patch", "Binary files"}:
+        raise Refused(NO_LINES.format(new=shown(new)))
+    if NULL in (old, new):
+        kind, path = (Kind.ADD, new) if old == NULL else (Kind.DELETE, old)
+        return Change(kind=kind, path=path, hunks=hunks)
+    if "rename to" in section.marks:
+        return Change(kind=Kind.UPDATE, path=old, hunks=hunks, target=new)
+    if old not in files and known(old, files) == known(new, files) != "":
+        # Folders that are not there, as in `old/add.py` and `new/add.py`.
+        return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
+    if old != new and (new not in files or old in files):
+        raise Refused(TWO_NAMES.format(old=shown(old), new=shown(new)))
+    return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
+
+
+def _plain(name: str, section: Section, files: Mapping[str, str]) -> str:
+    """A name without what diffs put before it; a folder that is called `a` is still found."""
+    bare = re.sub(r"^(?:[ab]/|\./)", "", name)
+    as_it_is = name in files and (bare not in files or section.old == section.new)
+    return name if as_it_is or "rename to" in section.marks else bare
+
+
+def _may_be_name(name: str, files: Mapping[str, str]) -> bool:
+    return name == NULL or name.startswith(("a/", "b/")) or bool(alone(name, files))
+
+
+def _ends_inside(segment: Segment) -> bool:
+    """The text ends in this segment, and not with words."""
+    written = [line for line in segment.lines if line.strip()]
+    return segment.last and bool(written) and (segment.fenced or bool(signed(written[-1])))
+
+
+def _diff(edit: Edit, content: str | None, around: int) -> str:
+    old = NULL if content is None else f"a/{edit.path}"
+    new = NULL if edit.content is None else f"b/{edit.path}"
+    before, after = (re.findall(r"[^\n]*\n|[^\n]+", text or "") for text in (content, edit.content))
+    lines = list(unified_diff(before, after, n=around))[2:]
+    whole = (line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
+    return f"--- {names.quote(old)}\n+++ {names.quote(new)}\n" + "".join(whole)

@@ -1,0 +1,53 @@
+"""Whole files as the arguments of a function call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrial.attempts import Reply
+from retrial.formats.parsing.names import known
+from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.tool_calls import call, items, tool
+from retrial.protocols import Edit, Edits
+
+PROMPT = """\
+You are an expert programmer. Make your changes by calling the function write_files, once, with the complete new \
+content of every file that you change. Write each path exactly as it was given. Never leave code out."""
+
+WRITE_FILES = tool(
+    "write_files",
+    "Write files: each becomes exactly what is given here.",
+    "files",
+    {
+        "path": "The path of the file, exactly as it was given.",
+        "content": "The whole file, from its first line to its last.",
+    },
+)
+TWICE = "Nothing was changed: {path} is written twice, with different content. Write each file once."
+
+
+class WholeFunc:
+    prompt = PROMPT
+    tools: tuple[Mapping[str, object], ...] = (WRITE_FILES,)
+
+    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
+        contents: dict[str, str] = {}
+        try:
+            for item in items(WRITE_FILES, reply):
+                path = known(item["path"], files) or item["path"]
+                if contents.setdefault(path, item["content"]) != item["content"]:
+                    raise Refused(TWICE.format(path=shown(path)))
+        except Refused as error:
+            return error.edits
+        return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
+
+    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
+        """Raises: ValueError for a file that is to go."""
+        written = [{"path": edit.path, "content": edit.content} for edit in edits if edit.content is not None]
+        if len(written) < len(edits):
+            raise ValueError("Whole files cannot be told to go.")
+        return Reply(text="", calls=(call(WRITE_FILES, written),), finish="tool_calls")
+
+
+def make() -> WholeFunc:
+    return WholeFunc()
