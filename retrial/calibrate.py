@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from retrial import __version__, table, trials
+from retrial.benchmarks.selection import select_tasks
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, Overloaded
 from retrial.grading import calibration, verdict_cache
@@ -21,7 +22,6 @@ from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.scoring import by_id, scorer_elsewhere
-from retrial.selection import select_tasks
 from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.summary import SCHEMA

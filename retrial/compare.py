@@ -10,7 +10,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, selected, shards, submissions, trials
+from retrial import __version__, outputs, pairs, selected, submissions, trials
+from retrial.benchmarks import shards
 from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from retrial import shards
+from retrial.benchmarks import shards
 from retrial.errors import UsageError
 from retrial.protocols import Benchmark
 from retrial.store import history

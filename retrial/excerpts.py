@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from retrial import image_trees, registry
+from retrial import registry
+from retrial.benchmarks.swebench import container_script
 from retrial.protocols import Reader
 from retrial.score import Scored
 from retrial.system.secrets import KNOWN
@@ -13,7 +14,7 @@ LONGEST = 1000
 
 def stdout(row: Scored) -> str:
     """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
-    log = image_trees.read(row.verdict.stdout).log if row.check and row.check.required else ""
+    log = container_script.read(row.verdict.stdout).log if row.check and row.check.required else ""
     return _without_canary(row, log)[-LONGEST:] or _without_canary(row, row.verdict.stdout)[:LONGEST]
 
 

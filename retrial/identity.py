@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from retrial import registry, shards
+from retrial import registry
+from retrial.benchmarks import shards
 from retrial.errors import UsageError
 from retrial.plan import Plan
 from retrial.store import history

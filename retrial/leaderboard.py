@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from retrial import image_trees, official
+from retrial.benchmarks.swebench import container_script, official_grader
+from retrial.benchmarks.swebench.container_script import Transcript
 from retrial.errors import PatchError
-from retrial.image_trees import Transcript
 from retrial.patches.names import encode
 from retrial.score import Scored
 from retrial.store.json_io import to_json
@@ -51,7 +51,9 @@ def files(row: Scored) -> dict[str, bytes]:
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
-    if _completed(row) and (report := official.report(row.task.instance_id, row.check.required, patch, seen.log)):
+    if _completed(row) and (
+        report := official_grader.report(row.task.instance_id, row.check.required, patch, seen.log)
+    ):
         found["report.json"] = to_json(report)
     return found
 
@@ -113,7 +115,7 @@ def _ids(rows: Iterable[Row]) -> set[str]:
 
 
 def _seen(row: Scored) -> Transcript:
-    return image_trees.read(row.verdict.stdout)
+    return container_script.read(row.verdict.stdout)
 
 
 def _completed(row: Scored) -> bool:
@@ -126,6 +128,6 @@ def _failure(row: Scored) -> tuple[str, bool]:
     verdict = row.verdict
     if not verdict.outcome.measured:
         # Its own log of the run is where it would have found this.
-        return official.failure(verdict.reason)
-    found = official.failure(_seen(row).log)
+        return official_grader.failure(verdict.reason)
+    found = official_grader.failure(_seen(row).log)
     return ("tests_timed_out", False) if verdict.outcome is Outcome.TIMED_OUT and not found[0] else found

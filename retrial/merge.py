@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, shards
+from retrial import __version__
 from retrial.attempts import Usage
+from retrial.benchmarks import shards
+from retrial.benchmarks.shards import Together
 from retrial.errors import UsageError
-from retrial.shards import Together
 from retrial.stats import total
 from retrial.store import history
 from retrial.store.history import Brief, Past

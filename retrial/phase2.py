@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import arguments, compare, gate, groups, headline, outputs, repeated, shards, trials
+from retrial import arguments, compare, gate, groups, headline, outputs, repeated, trials
+from retrial.benchmarks import shards
+from retrial.benchmarks.selection import select_tasks
 from retrial.calibrate import calibrate
 from retrial.config import ReportOptions
 from retrial.doctor import examine
 from retrial.errors import ExitCode, TreeError, UsageError
 from retrial.protocols import Benchmark
 from retrial.score_run import score_run
-from retrial.selection import select_tasks
 from retrial.store.runs import Run, find_run, latest_run
 from retrial.submissions import Submission
 from retrial.system import cleanup, colours, paths, scratch

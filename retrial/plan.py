@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, earlier, models, recorded, registry, shards
+from retrial import agents, earlier, models, recorded, registry
 from retrial.attempts import Reply, Request
-from retrial.benchmarks import open_benchmark
+from retrial.benchmarks import open_benchmark, shards
+from retrial.benchmarks.selection import select_tasks
+from retrial.benchmarks.shards import Shard
 from retrial.config import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
@@ -18,8 +20,6 @@ from retrial.models.prices import Price, parse_price
 from retrial.models.replay import RecordedModel
 from retrial.protocols import Benchmark, Context, Model
 from retrial.recorded import Recording
-from retrial.selection import select_tasks
-from retrial.shards import Shard
 from retrial.solve import Ladder, Rung
 from retrial.store.runs import Run, file_name
 from retrial.system import paths

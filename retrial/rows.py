@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retrial import excerpts, leaderboard, required_tests
+from retrial import excerpts, leaderboard
+from retrial.benchmarks.swebench import grader
 from retrial.errors import PatchError
 from retrial.grading import canaries
 from retrial.grading.tamper_report import Tampering
@@ -81,5 +82,5 @@ def _required(scored: Scored) -> dict[str, int]:
     if required is None:
         return {}
     total = len(required.fail_to_pass) + len(required.pass_to_pass)
-    passed = total - len(required_tests.not_passed(required, tests)) if tests else 0
+    passed = total - len(grader.not_passed(required, tests)) if tests else 0
     return {"tests_required": total, "tests_required_passed": passed}

@@ -7,8 +7,9 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, served, shards
+from retrial import __version__, served
 from retrial.agents import about
+from retrial.benchmarks import shards
 from retrial.executors.limiter import calls_at_once, sandboxes_at_once
 from retrial.identity import identity
 from retrial.plan import Plan

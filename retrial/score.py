@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retrial import hidden_tests, image_trees, reinstall, required_tests
+from retrial.benchmarks.swebench import canaries, container_script, grader, reinstall
 from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
 from retrial.grading import tamper_report, verdict_cache
 from retrial.grading.calibration import calibrated
@@ -146,28 +146,28 @@ class Scorer:
 
     def run(self, task: Task, selection: Selection, check: Check, answer: Answer) -> Verdict:
         """Whatever the cache holds."""
-        planted = hidden_tests.plant(check, task.environment, self.sandbox)
+        planted = canaries.plant(check, task.environment, self.sandbox)
         verdict = check_selection(task, selection, planted, self.sandbox, untouched=self.untouched)
         if check.required is None:
             return verdict
-        if required_tests.misses_network(check, verdict):
+        if grader.misses_network(check, verdict):
             self._refuse_without_network(task, selection, verdict, answer)
-        if not required_tests.disputed(check.required, verdict):
+        if not grader.disputed(check.required, verdict):
             return verdict
         seen = shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        return required_tests.settle(check.required, verdict, seen)
+        return grader.settle(check.required, verdict, seen)
 
     def _refuse_without_network(self, task: Task, selection: Selection, verdict: Verdict, answer: Answer) -> None:
         """Raises: NetworkNeeded where the reference shows that the patch is not at fault."""
         own = selection.patch == answer.patch
         seen = verdict if own else shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        if answer.check.required and (why := required_tests.network_needed(answer.check.required, verdict, seen)):
+        if answer.check.required and (why := grader.network_needed(answer.check.required, verdict, seen)):
             raise NetworkNeeded(f"{task.instance_id}: {why}.")
 
 
 def _kept(check: Check) -> Check:
     """Without the tests themselves; of its files, the scripts that a benchmark's own runner would have left behind."""
-    scripts = {path: content for path, content in check.files.items() if path in image_trees.SCRIPTS}
+    scripts = {path: content for path, content in check.files.items() if path in container_script.SCRIPTS}
     return replace(check, files=scripts, prebuild=None)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from retrial import merge, submissions
 from retrial.benchmarks import open_benchmark
+from retrial.benchmarks.selection import select_tasks
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.merge import Merged
 from retrial.patches.apply import normalise
 from retrial.protocols import Benchmark, Context
-from retrial.selection import select_tasks
 from retrial.store import agent_failures, history, integrity
 from retrial.store.history import Past
 from retrial.store.runs import Run, find_run, latest_run

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
-from retrial.benchmarks._exercises import FolderTree
+from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.budget import Budget
 from retrial.chat import MeteredChat, Sampling
 from retrial.config import HarnessOptions

@@ -1,4 +1,4 @@
-"""How often the tests that `retrial/nearby.py` chooses for a gold patch include one that the hidden tests change.
+"""How often the tests that `retrial/benchmarks/swebench/nearby_tests.py` chooses for a gold patch include one that the hidden tests change.
 
 Beside it the trivial rule: files named after an edited one (`test_<stem>.py`, `<stem>_test.py`), wherever they lie.
 """
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from retrial import nearby
+from retrial.benchmarks.swebench import nearby_tests
 from retrial.patches import git
 from retrial.patches import parser as diff_parser
 from retrial.patches.names import decode
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("clones", type=Path, help="bare clones: owner+name, owner+name/repo or owner/name.git")
     parser.add_argument("--size", type=int, default=50, help="how many tasks (50); 0: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=nearby.LIMIT)
+    parser.add_argument("--limit", type=int, default=nearby_tests.LIMIT)
     parser.add_argument("--others", action="store_true", help="tasks that are not in Lite: what the rule was tuned on")
     parser.add_argument("--misses", action="store_true", help="show what was chosen in vain")
     options = parser.parse_args()
@@ -108,7 +108,7 @@ def measure(sample: Sample, clones: Path, limit: int) -> Row:
     assert place
     files = tree(place, sample.commit)
     started = time.process_time()
-    ours = nearby.choose(sample.edited, files, limit)
+    ours = nearby_tests.choose(sample.edited, files, limit)
     seconds = time.process_time() - started
     chosen = {OURS: ours, TRIVIAL: same_name(sample.edited, files)}
     return Row(sample=sample, possible=not sample.hidden.isdisjoint(files), chosen=chosen, seconds=seconds)

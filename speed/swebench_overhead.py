@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from retrial.official import END, START
+from retrial.benchmarks.swebench.official_grader import END, START
 from retrial.system.paths import PROJECT
 from tests import image_task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retrial.benchmarks._exercises import FolderTree
+from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.chat import MeteredChat, Sampling
 from retrial.models.prices import Price
 from retrial.plan import NoModel

@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from retrial import image_trees, official
-from retrial.benchmarks._exercises import FolderTree
+from retrial.benchmarks.exercism.exercise import FolderTree
+from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.grading.judge import judge
 from retrial.patches.apply import diff
 from retrial.score import Scored
@@ -55,8 +55,8 @@ def row(
 
 def output(*lines: str, applied: str = "git apply") -> str:
     """What a job prints whose tree is in an image, with a marked log of its tests."""
-    head = [f"{image_trees.APPLIED}{applied}", f"{image_trees.STARTED}{image_trees.LEAN}"]
-    return "\n".join([*head, f"+ : '{official.START}'", *lines, f"+ : '{official.END}'", ""])
+    head = [f"{container_script.APPLIED}{applied}", f"{container_script.STARTED}{container_script.LEAN}"]
+    return "\n".join([*head, f"+ : '{official_grader.START}'", *lines, f"+ : '{official_grader.END}'", ""])
 
 
 def graded(

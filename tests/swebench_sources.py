@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from retrial.benchmarks._swebench_rows import Origin, read
+from retrial.benchmarks.swebench.rows import Origin, read
 from retrial.errors import UsageError
 
 HINT = "somebody-gave-it-away"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
-from retrial.benchmarks._exercises import FolderTree
+from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.patches.apply import diff
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log

@@ -48,7 +48,7 @@ def test_only_the_benchmark_itself_opens_the_secrets_of_its_rows() -> None:
         for name, node in nodes()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "secrets"
     }
-    assert callers <= {"retrial/benchmarks/swebench.py", "retrial/benchmarks/_swebench_rows.py"}
+    assert callers <= {"retrial/benchmarks/swebench/__init__.py", "retrial/benchmarks/swebench/rows.py"}
 
 
 def test_functions_stay_short() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from retrial import image_trees, leaderboard, official
+from retrial import leaderboard
+from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.rows import brief
 from retrial.score import Scored, unmeasured
 from retrial.store.runs import Run
@@ -32,7 +33,7 @@ BOTH = (
 )
 COUNTS = (*BOTH, "total")
 LISTS = (*BOTH, "incomplete")
-REFUSED = f"{image_trees.REFUSED}error: a.py: patch does not apply\n"
+REFUSED = f"{container_script.REFUSED}error: a.py: patch does not apply\n"
 
 
 def not_measured(instance_id: str, why: str) -> Scored:
@@ -109,7 +110,7 @@ def test_an_instance_that_was_run_has_all_four_files() -> None:
     assert found["patch.diff"].decode() == scored.submission.patch
     assert found["eval.sh"] == CHECK.files["lean.sh"]
     log = found["test_output.txt"].decode()
-    assert log.startswith(f"+ : '{official.START}'") and log.endswith(f"+ : '{official.END}'\n")
+    assert log.startswith(f"+ : '{official_grader.START}'") and log.endswith(f"+ : '{official_grader.END}'\n")
     content = json.loads(found["report.json"])
     assert content["good"]["resolved"] is True
     assert content["good"]["tests_status"]["FAIL_TO_PASS"]["success"] == ["t.py::new"]
@@ -167,11 +168,11 @@ for name in ("swebench.image_builder", "swebench.image_builder.docker_utils"):
     sys.modules[name] = ModuleType(name)
 sys.modules["swebench.image_builder.docker_utils"].list_images = None
 
-from retrial import official
+from retrial.benchmarks.swebench import official_grader
 
 given = json.load(sys.stdin)
 dataset = [{"instance_id": instance_id} for instance_id in given["dataset"]]
-official._module("reporting").make_run_report(given["predictions"], dataset, "R")
+official_grader._module("reporting").make_run_report(given["predictions"], dataset, "R")
 """
 
 
@@ -211,7 +212,7 @@ def test_the_official_runner_makes_the_same_report_of_the_files_we_leave(tmp_pat
 
 def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
     required = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), eval_type="fail_only")
-    report = official.report("a", required, "patch", output("PASSED t.py::old"))
+    report = official_grader.report("a", required, "patch", output("PASSED t.py::old"))
     assert report is not None and report["a"]["resolved"] is True
 
 

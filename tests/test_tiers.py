@@ -37,11 +37,11 @@ def test_a_tier_leaves_out_the_tests_of_larger_ones_and_names_the_command_that_r
 
 
 def test_after_a_smaller_tier_only_its_property_tests_are_repeated_with_more_examples() -> None:
-    files = ("tests/test_selection.py", "tests/fuzz/test_predictions.py", "--collect-only")
+    files = ("tests/benchmarks/test_selection.py", "tests/fuzz/test_predictions.py", "--collect-only")
     before = suite(*files, RETRIAL_TIER="check").stdout
     after = suite(*files, RETRIAL_TIER="all", RETRIAL_AFTER="check").stdout
-    assert "tests/test_selection.py::" in before and "tests/fuzz/test_predictions.py::" in before
-    assert "tests/test_selection.py::" not in after and "tests/fuzz/test_predictions.py::" in after
+    assert "tests/benchmarks/test_selection.py::" in before and "tests/fuzz/test_predictions.py::" in before
+    assert "tests/benchmarks/test_selection.py::" not in after and "tests/fuzz/test_predictions.py::" in after
     assert "To run them: make check\n" in after
 
 
@@ -60,13 +60,13 @@ def test_a_part_that_is_required_and_missing_fails_its_tests() -> None:
 
 
 def test_a_tier_that_does_not_exist_is_refused_in_one_sentence() -> None:
-    done = suite("tests/test_selection.py", RETRIAL_TIER="quick")
+    done = suite("tests/benchmarks/test_selection.py", RETRIAL_TIER="quick")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "RETRIAL_TIER=quick is not a tier; use check, test, all." in done.stderr
 
 
 def test_a_required_part_that_does_not_exist_is_refused_in_one_sentence() -> None:
-    done = suite("tests/test_selection.py", RETRIAL_REQUIRE="docker, dokcer")
+    done = suite("tests/benchmarks/test_selection.py", RETRIAL_REQUIRE="docker, dokcer")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "RETRIAL_REQUIRE names unknown parts: dokcer; use docker, " in done.stderr
 

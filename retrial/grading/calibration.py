@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from retrial import required_tests
+from retrial.benchmarks.swebench import grader
 from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
 from retrial.system.words import some
@@ -115,7 +115,7 @@ def differing(gold: Sequence[Verdict], required: Required | None = None) -> tupl
         return ()
     if required is not None:
         # Others of the repository may flicker as they like: no verdict hangs on them.
-        failed = Counter(test for verdict in gold for test in required_tests.not_passed(required, verdict.tests))
+        failed = Counter(test for verdict in gold for test in grader.not_passed(required, verdict.tests))
         return tuple(sorted(test for test, times in failed.items() if times < len(gold)))
     names = sorted({test for verdict in gold for test in verdict.tests})
     return tuple(test for test in names if len({verdict.tests.get(test) for verdict in gold}) > 1)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from retrial import registry, required_tests
+from retrial import registry
+from retrial.benchmarks.swebench import grader
 from retrial.finding import Finding
 from retrial.protocols import Reader
 from retrial.system.words import some
@@ -21,7 +22,7 @@ STATUS_READER = "grading.exit_status"
 
 def judge(check: Check, execution: Execution) -> Verdict:
     if check.required is not None:
-        return required_tests.judge(check, check.required, execution)
+        return grader.judge(check, check.required, execution)
     reader: Reader = registry.load(check.reader).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial import hidden_tests, registry
+from retrial import registry
+from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import STATUS_READER, proof
 from retrial.grading.run_check import check_selection, run_check, select
@@ -168,7 +169,7 @@ def shown(
     found = None if fresh else verdicts.get(name)
     selection = select(task, answer.patch, apply.touched(answer.patch))
     if found is None and not isinstance(selection, Verdict):
-        found = check_selection(task, selection, hidden_tests.plant(check, task.environment, sandbox), sandbox)
+        found = check_selection(task, selection, swebench_canaries.plant(check, task.environment, sandbox), sandbox)
         if found.resolved:
             verdicts.put(name, found)
     return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)

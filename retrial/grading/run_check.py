@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from retrial import image_trees, registry, reinstall
+from retrial import registry
+from retrial.benchmarks.swebench import container_script, reinstall
 from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.grading import canaries, prebuild
 from retrial.grading.judge import judge
@@ -133,12 +134,12 @@ def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     Raises: InstallDiffers when the package must be installed again, and what that gives could not be believed.
     """
     if check.reinstall is None:
-        return image_trees.SCRIPT
+        return container_script.SCRIPT
     try:
         needed = reinstall.needed(apply.touched(patch), check.reinstall, task.environment, sandbox)
     except InstallDiffers as error:
         raise InstallDiffers(f"{task.instance_id}: {error}.") from None
-    return image_trees.SCRIPT if needed else image_trees.LEAN
+    return container_script.SCRIPT if needed else container_script.LEAN
 
 
 def _image_job(task: Task, patch: str, check: Check, script: str) -> Job:
@@ -146,7 +147,7 @@ def _image_job(task: Task, patch: str, check: Check, script: str) -> Job:
     return Job(
         environment=task.environment,
         script=check.script,
-        files={**check.files, image_trees.PATCH: encode(patch), image_trees.CHOICE: f"{script}\n".encode()},
+        files={**check.files, container_script.PATCH: encode(patch), container_script.CHOICE: f"{script}\n".encode()},
         folder=check.folder,
         limits=limits(check),
         network=check.network,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, note
 from hypothesis import strategies as st
 
-from retrial import image_trees, official
-from retrial.benchmarks._exercises import CONFIG, read_exercise
+from retrial.benchmarks.exercism.exercise import CONFIG, read_exercise
+from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.errors import UsageError
 from retrial.grading.judge import judge
 from retrial.sandboxes import report_archive
@@ -111,19 +111,20 @@ def test_settings_are_refused_with_a_sentence_or_name_files_of_the_exercise(
 
 REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 CHECK = Check(script="", files={}, reader="", required=REQUIRED)
-HEAD = f"{image_trees.APPLIED}git apply\n{image_trees.STARTED}{image_trees.LEAN}\n"
+HEAD = f"{container_script.APPLIED}git apply\n{container_script.STARTED}{container_script.LEAN}\n"
 LOG = f"""\
-+ : '{official.START}'
++ : '{official_grader.START}'
 + pytest t.py
 PASSED t.py::new
 FAILED t.py::old - AssertionError
 PASSED t.py::other
 1 failed, 2 passed in 0.1s
-+ : '{official.END}'
++ : '{official_grader.END}'
 """
 LINES = (
     "", "PASSED t.py::new", "FAILED t.py::new", "FAILED t.py::old", "ERROR t.py::old", "SKIPPED t.py::old", "PASSED",
-    f"+ : '{official.START}'", f"+ : '{official.END}'", official.START, official.END, f"+ : '{official.STATUS}: 0'",
+    f"+ : '{official_grader.START}'", f"+ : '{official_grader.END}'", official_grader.START, official_grader.END,
+    f"+ : '{official_grader.STATUS}: 0'",
     "XFAIL t.py::old", "t.py::old PASSED", "[1] t.py:5: x", "SKIPPED [1] x", "PASSED t.py::old[",
     "\x1b[32mPASSED\x1b[0m",
 )  # fmt: skip

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial import image_trees
-from retrial.benchmarks.swebench import SweBench
+from retrial.benchmarks.swebench import SweBench, container_script
 from retrial.benchmarks.swebench import make as make_benchmark
 from retrial.config import HarnessOptions
 from retrial.errors import Overloaded
@@ -124,7 +123,7 @@ def test_tests_that_only_waited_are_asked_again_the_next_time(
     assert isinstance(visible, Check)
     verdicts, task = verdict_cache.Verdicts(tmp_path), benchmark.tasks()[0]
     for wait, kept in (("sleep 60", False), ("while :; do :; done", True)):
-        files = {**visible.files, image_trees.SCRIPT: wait.encode(), image_trees.LEAN: wait.encode()}
+        files = {**visible.files, container_script.SCRIPT: wait.encode(), container_script.LEAN: wait.encode()}
         check = replace(visible, files=files, timeout=SHORT)
         assert baseline(task, check, engine, verdicts).outcome is Outcome.TIMED_OUT
         known = verdicts.get(verdict_cache.key(task, "", replace(check, lint=False), engine))

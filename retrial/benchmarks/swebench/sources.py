@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from retrial.benchmarks._swebench_columns import COLUMNS, Record
+from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.patches import untrusted_files
 from retrial.patches.names import plain_path

@@ -11,8 +11,8 @@ import pytest
 
 from retrial.arguments import parse
 from retrial.benchmarks import open_benchmark
-from retrial.benchmarks._swebench_rows import Origin, read
 from retrial.benchmarks.exercism import Exercism
+from retrial.benchmarks.swebench.rows import Origin, read
 from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
 from retrial.protocols import Context

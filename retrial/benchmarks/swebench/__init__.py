@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from retrial import image_trees, nearby, official, reinstall
-from retrial.benchmarks import _eval_script, _swebench_repo, _swebench_rows
-from retrial.benchmarks._swebench_rows import Origin, Row
-from retrial.benchmarks._swebench_tables import HUB_ID, SUFFIXES
+from retrial.benchmarks.swebench import container_script, nearby_tests, official_grader, reinstall, task_repo
+from retrial.benchmarks.swebench import eval_script as eval_scripts
+from retrial.benchmarks.swebench import rows as table_rows
+from retrial.benchmarks.swebench.rows import Origin, Row
+from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.config import NEARBY
 from retrial.errors import UsageError
 from retrial.patches import apply, shared_clones
@@ -47,8 +48,8 @@ LIMITS = Limits(memory_mb=8192, processes=4096, disk_mb=8192, output_bytes=64 <<
 LOOK = "look.sh"
 FETCHING = f'cd "$RETRIAL_TREE" && exec bash "$OLDPWD/{LOOK}"'
 TRIAL, STATE = "install.sh", "state.py"
-TRYING = f'export {image_trees.JOB}="$PWD" && cd "$RETRIAL_TREE" && exec bash "${image_trees.JOB}/{TRIAL}"'
-_SCRIPTS = {image_trees.SCRIPT: False, image_trees.LEAN: True}
+TRYING = f'export {container_script.JOB}="$PWD" && cd "$RETRIAL_TREE" && exec bash "${container_script.JOB}/{TRIAL}"'
+_SCRIPTS = {container_script.SCRIPT: False, container_script.LEAN: True}
 """Name in the job → whether the package need not be installed again."""
 ASSETS = "assets"
 """Where in a job binary test files lie, which no patch can carry."""
@@ -91,7 +92,7 @@ class SweBench:
     def provenance(self) -> Mapping[str, str]:
         known = self._provenance
         # A public commit says it all; else every row is read.
-        digest = known.get("commit") or _swebench_rows.digest(self._rows.values())
+        digest = known.get("commit") or table_rows.digest(self._rows.values())
         return {**known, "digest": digest[:16]}
 
     def tasks(self) -> tuple[Task, ...]:
@@ -103,14 +104,14 @@ class SweBench:
         hidden_tests = apply.touched(secrets.test_patch)
         if self._visible_tests == "none":
             return "no visible tests were asked for"
-        if not _eval_script.bare_command(secrets.eval_script, hidden_tests):
+        if not eval_scripts.bare_command(secrets.eval_script, hidden_tests):
             return "the test command cannot be given other tests"
         chosen = self._chosen(row, hidden_tests, edited)
         if not chosen and self._visible_tests != "all":
             return "no visible tests belong to what was edited"
-        named = _eval_script.named_as(secrets.eval_script, hidden_tests)
+        named = eval_scripts.named_as(secrets.eval_script, hidden_tests)
         scripts = {
-            name: _eval_script.visible(
+            name: eval_scripts.visible(
                 secrets.eval_script, map(named, chosen[:most]), hidden_tests, network=self._network, lean=lean
             )
             for name, lean in _SCRIPTS.items()
@@ -124,7 +125,7 @@ class SweBench:
         row = self._rows[instance_id]
         secrets = row.secrets()
         scripts = {
-            name: _eval_script.hidden(
+            name: eval_scripts.hidden(
                 secrets.eval_script, network=self._network, lean=lean, assets=ASSETS if secrets.test_assets else ""
             )
             for name, lean in _SCRIPTS.items()
@@ -138,7 +139,7 @@ class SweBench:
         )
         assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
         check = self._check(scripts, required, SECONDS, more=assets, reinstall=self._reinstall(secrets.eval_script))
-        look = _eval_script.looking(secrets.eval_script, required.files)
+        look = eval_scripts.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
         return Answer(patch=apply.normalise(secrets.patch), check=replace(check, prebuild=fetched))
 
@@ -147,7 +148,7 @@ class SweBench:
         if self._visible_tests == "original":
             return tuple(path for path in _tree(row).some(hidden_tests) if apply.matches(path, RESERVED))
         if self._visible_tests == NEARBY:
-            return nearby.choose(tuple(edited), _tree(row).files())
+            return nearby_tests.choose(tuple(edited), _tree(row).files())
         return ()
 
     def _check(
@@ -161,7 +162,7 @@ class SweBench:
         reinstall: Reinstall | None = None,
     ) -> Check:
         return Check(
-            script=image_trees.RUN,
+            script=container_script.RUN,
             files={**{name: text.encode() for name, text in scripts.items()}, **(more or {})},
             reader="",
             timeout=seconds,
@@ -174,16 +175,16 @@ class SweBench:
         )
 
     def _reinstall(self, eval_script: str) -> Reinstall | None:
-        text = "" if self._network else _eval_script.trial(eval_script, STATE)
+        text = "" if self._network else eval_scripts.trial(eval_script, STATE)
         if not text:
             return None
         files = {TRIAL: text.encode(), STATE: reinstall.STATE.encode()}
         trial = Prebuild(script=TRYING, files=files, limits=replace(LIMITS, seconds=SECONDS))
-        return Reinstall(trial=trial, always=_eval_script.copies(eval_script))
+        return Reinstall(trial=trial, always=eval_scripts.copies(eval_script))
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
-        languages = official.parsers()
+        languages = official_grader.parsers()
         return tuple(self._task(self._rows[name], languages) for name in sorted(self._rows))
 
     def _task(self, row: Row, languages: Mapping[str, str]) -> Task:
@@ -211,13 +212,13 @@ def _required(row: Row) -> Required:
 
 def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
     """Those that a canary can go into: modules of Python, whose runners we know."""
-    python = official.parsers().get(row.log_parser) == "python"
+    python = official_grader.parsers().get(row.log_parser) == "python"
     return tuple(path for path in apply.touched(test_patch) if python and path.endswith(".py"))
 
 
 def _environment(row: Row) -> Environment:
     # The recipe's text, not its place: the reference lies beside it.
-    recipe = _swebench_repo.recipe(row.recipe) if row.recipe else ""
+    recipe = task_repo.recipe(row.recipe) if row.recipe else ""
     return Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=recipe)
 
 
@@ -239,7 +240,7 @@ def make(context: Context) -> SweBench | None:
     origin, provenance = found
     return SweBench(
         _name(context.name),
-        _swebench_rows.read(origin),
+        table_rows.read(origin),
         provenance,
         visible_tests=wanted,
         network=getattr(options, "network", False),
@@ -253,11 +254,11 @@ def known() -> tuple[str, ...]:
 def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
     """Where the rows of a benchmark of this name are, and what to say of it."""
     path = Path(name).expanduser()
-    if _swebench_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
+    if table_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
         # A file that is missing, or of another kind, is refused where it is read.
         return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
     plain, _, part = name.partition(":")
-    if (path := Path(plain).expanduser()).is_dir() and _swebench_rows.claims(path):
+    if (path := Path(plain).expanduser()).is_dir() and table_rows.claims(path):
         dataset = NAMED.get(part, part if "/" in part else "")
         split = SPLIT if dataset else part
         origin = Origin(where=str(path), dataset=dataset, split=split, complete=_all_tasks)

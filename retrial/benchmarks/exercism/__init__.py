@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from retrial import GRADING, registry
-from retrial.benchmarks._exercises import PRACTICE, Exercise, FolderTree, digests, folders, read_exercise, read_files
+from retrial.benchmarks.exercism.exercise import (
+    PRACTICE,
+    Exercise,
+    FolderTree,
+    digests,
+    folders,
+    read_exercise,
+    read_files,
+)
 from retrial.errors import UsageError
 from retrial.patches import apply, git, shared_clones
 from retrial.patches.shared_clones import Source

@@ -10,10 +10,10 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable
 
-from retrial.benchmarks._swebench_columns import command_of
-from retrial.image_trees import JOB, NOT_INSTALLED, SCRIPTS, TESTS_GO_HERE
-from retrial.official import END, START, STATUS
-from retrial.reinstall import AFTER, BEFORE
+from retrial.benchmarks.swebench.columns import command_of
+from retrial.benchmarks.swebench.container_script import JOB, NOT_INSTALLED, SCRIPTS, TESTS_GO_HERE
+from retrial.benchmarks.swebench.official_grader import END, START, STATUS
+from retrial.benchmarks.swebench.reinstall import AFTER, BEFORE
 
 _HEREDOC = re.compile(r"<<\s*'?(\w+)'?\s*$")
 _INSTALL = re.compile(r"\b(?:pip3? install|setup\.py (?:install|develop))\b")

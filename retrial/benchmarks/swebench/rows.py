@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 
-from retrial.benchmarks import _swebench_repo as repository
-from retrial.benchmarks import _swebench_tables as tables
-from retrial.benchmarks._swebench_columns import SHOWN, Columns, Record
-from retrial.benchmarks._swebench_tables import SUFFIXES
+from retrial.benchmarks.swebench import sources as tables
+from retrial.benchmarks.swebench import task_repo as repository
+from retrial.benchmarks.swebench.columns import SHOWN, Columns, Record
+from retrial.benchmarks.swebench.sources import SUFFIXES
 from retrial.errors import UsageError
 from retrial.submissions import Imported, refuse
 from retrial.system import small_files

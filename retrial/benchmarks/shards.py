@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
-from retrial.selection import select_tasks
 from retrial.store.history import Past
 from retrial.store.runs import SAFE, Run
 from retrial.system.words import counted, some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial import canary_logs, official
+from retrial.benchmarks.swebench import canary_logs, official_grader
 from retrial.types import Check, Required, Status
 
 NAMES = ("test_small_values", "test_two_lines")
@@ -65,7 +65,7 @@ AssertionError
 
 def failed(parser: str, log: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     required = Required(parser=parser)
-    graded = official.grade(required, f"{official.START}\n{log}\n{official.END}\n")
+    graded = official_grader.grade(required, f"{official_grader.START}\n{log}\n{official_grader.END}\n")
     return canary_logs.failed(required, graded.tests, canary_logs.apart(log, NAMES))
 
 
@@ -111,7 +111,7 @@ def test_lines_between_the_frames_of_a_failure_do_not_end_it() -> None:
 
 
 CHECK = Check(script="", files={}, reader="", planted=NAMES)
-ENDED = f"x\n+ : '{official.END}'\n+ echo '{official.STATUS}: 1'\n{official.STATUS}: 1\n+ exit 1\n"
+ENDED = f"x\n+ : '{official_grader.END}'\n+ echo '{official_grader.STATUS}: 1'\n{official_grader.STATUS}: 1\n+ exit 1\n"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_the_status_is_what_the_tasks_own_tests_would_have_given(tests: dict[str
 
 
 def test_a_status_that_was_printed_by_a_test_stays_as_it_was_printed() -> None:
-    printed = f"{official.STATUS}: 1\n{ENDED}"
+    printed = f"{official_grader.STATUS}: 1\n{ENDED}"
     found = canary_logs.own_status(printed, {"t.py::test_two_lines": Status.FAILED}, CHECK)
-    assert found.startswith(f"{official.STATUS}: 1\n") and found.count(f"{official.STATUS}: 0") == 2
+    assert found.startswith(f"{official_grader.STATUS}: 1\n") and found.count(f"{official_grader.STATUS}: 0") == 2
 
 
 def test_a_status_that_only_begins_like_that_of_failed_tests_is_another() -> None:

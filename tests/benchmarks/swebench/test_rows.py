@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from retrial.benchmarks._swebench_columns import command_of
-from retrial.benchmarks._swebench_rows import Origin, Row, claims, digest, read
+from retrial.benchmarks.swebench.columns import command_of
+from retrial.benchmarks.swebench.rows import Origin, Row, claims, digest, read
 from retrial.errors import UsageError
 from tests.swebench_sources import (
     BAKED,

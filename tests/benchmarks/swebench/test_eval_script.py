@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from retrial.benchmarks import _eval_script
-from retrial.image_trees import JOB, SCRIPT, TESTS_GO_HERE, with_tests
-from retrial.official import END, START
+from retrial.benchmarks.swebench import eval_script
+from retrial.benchmarks.swebench.container_script import JOB, SCRIPT, TESTS_GO_HERE, with_tests
+from retrial.benchmarks.swebench.official_grader import END, START
 from tests.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
 
 TEST_FILES = ("tests/test_calc.py",)
 
 
 def visible(*arguments: str, script: str = EVAL_SCRIPT) -> str:
-    return _eval_script.visible(script, arguments, TEST_FILES, network=False, lean=True)
+    return eval_script.visible(script, arguments, TEST_FILES, network=False, lean=True)
 
 
 def test_it_ends_with_the_status_of_the_test_command() -> None:
-    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
+    script = eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
     command, status, marker, said, end, closing = script.rstrip("\n").split("\n")[-6:]
     assert command == "python3 -m pytest -rA tests/test_calc.py"
     assert (status, end, closing) == ("retrial_status=$?", "exit $retrial_status", "}")
@@ -30,22 +30,22 @@ def test_it_ends_with_the_status_of_the_test_command() -> None:
 
 
 def test_an_editable_install_is_left_out_where_only_python_files_changed() -> None:
-    assert "pip install" not in _eval_script.hidden(EVAL_SCRIPT, network=False, lean=True)
+    assert "pip install" not in eval_script.hidden(EVAL_SCRIPT, network=False, lean=True)
 
 
 def test_an_install_without_network_fetches_nothing() -> None:
-    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
+    script = eval_script.hidden(EVAL_SCRIPT, network=False, lean=False)
     assert "pip install --no-build-isolation --no-deps -e . || printf '%s\\n' '== not installed'\n" in script
     assert "PIP_RETRIES=0" in script
 
 
 def test_an_install_that_copies_is_done_whatever_changed() -> None:
     script = EVAL_SCRIPT.replace("pip install -e .", "pip install .")
-    assert "pip install --no-build-isolation --no-deps ." in _eval_script.hidden(script, network=False, lean=True)
+    assert "pip install --no-build-isolation --no-deps ." in eval_script.hidden(script, network=False, lean=True)
 
 
 def test_with_a_network_everything_is_as_the_row_has_it() -> None:
-    script = _eval_script.hidden(EVAL_SCRIPT, network=True, lean=True)
+    script = eval_script.hidden(EVAL_SCRIPT, network=True, lean=True)
     before, _, _ = EVAL_SCRIPT.partition(": '>>>>> End Test Output'")
     first, *lines = before.split("\n")
     own = ("{", ': >"$RETRIAL_JOB/eval.sh"', ': >"$RETRIAL_JOB/lean.sh"', TESTS_GO_HERE)
@@ -54,16 +54,16 @@ def test_with_a_network_everything_is_as_the_row_has_it() -> None:
 
 def test_markers_are_traced_whatever_the_row_says() -> None:
     script = EVAL_SCRIPT.replace("#!/bin/bash\nset -uxo pipefail\n", "")
-    assert "\nset -uxo pipefail\ncd " in _eval_script.hidden(script, network=True, lean=True)
+    assert "\nset -uxo pipefail\ncd " in eval_script.hidden(script, network=True, lean=True)
 
 
 def test_text_of_a_test_patch_is_never_taken_for_a_command() -> None:
     script = EVAL_SCRIPT.replace("EOF_471147114711\n: ", "+pip install -e .\nEOF_471147114711\n: ")
-    assert "+pip install -e .\n" in _eval_script.hidden(script, network=False, lean=True)
+    assert "+pip install -e .\n" in eval_script.hidden(script, network=False, lean=True)
 
 
 def test_binary_test_files_are_there_before_the_tests_run() -> None:
-    script = _eval_script.hidden(EVAL_SCRIPT, network=False, lean=True, assets="assets")
+    script = eval_script.hidden(EVAL_SCRIPT, network=False, lean=True, assets="assets")
     before, _, after = script.partition('cp -R "$RETRIAL_JOB/assets/." .\n')
     assert before.rstrip().endswith("EOF_471147114711") and ">>>>> Start Test Output" in after
 
@@ -71,7 +71,7 @@ def test_binary_test_files_are_there_before_the_tests_run() -> None:
 def test_nobody_can_read_or_change_a_script_that_runs(tmp_path: Path) -> None:
     spying = f'cat "$0"; echo "echo changed" >>"$0"\n: \'{START}\'\necho tested\n: \'{END}\'\n'
     script = tmp_path / SCRIPT
-    script.write_text(_eval_script.hidden(spying, network=True, lean=False))
+    script.write_text(eval_script.hidden(spying, network=True, lean=False))
     done = subprocess.run(
         ["bash", script], env={**os.environ, JOB: str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True
     )
@@ -80,7 +80,7 @@ def test_nobody_can_read_or_change_a_script_that_runs(tmp_path: Path) -> None:
 
 def test_tests_are_written_right_before_they_run(tmp_path: Path) -> None:
     (tmp_path / "a test.py").write_text("forged\n")
-    script = _eval_script.hidden(f": '{START}'\ncat 'a test.py'\n: '{END}'\n", network=True, lean=False)
+    script = eval_script.hidden(f": '{START}'\ncat 'a test.py'\n: '{END}'\n", network=True, lean=False)
     text = "it's $HOME `id` \\ é"
     planted = with_tests(script.encode(), {"a test.py": text.encode()})
     done = subprocess.run(
@@ -92,7 +92,7 @@ def test_tests_are_written_right_before_they_run(tmp_path: Path) -> None:
 
 
 def test_the_hidden_tests_can_be_looked_at_without_anything_being_run() -> None:
-    script = _eval_script.looking(EVAL_SCRIPT, TEST_FILES)
+    script = eval_script.looking(EVAL_SCRIPT, TEST_FILES)
     assert "git apply -v -" in script and TEST_PATCH in script
     assert "pytest" not in script and "pip install" not in script and "git show" not in script
     assert script.endswith('cp tests/test_calc.py "$RETRIAL_REPORTS/0" || exit 1\nexit 0\n')
@@ -114,10 +114,10 @@ def test_djangos_runner_gets_its_own_names() -> None:
         "python3 -m pytest -rA tests/test_calc.py", "./tests/runtests.py --parallel 1 app.test_calc"
     )
     files = ("tests/app/test_calc.py",)
-    named = _eval_script.named_as(script, files)
+    named = eval_script.named_as(script, files)
     assert named("tests/app/tests.py") == "app.tests"
-    assert _eval_script.bare_command(script, files) == "./tests/runtests.py --parallel 1 {tests}"
-    assert _eval_script.named_as(EVAL_SCRIPT, TEST_FILES)("tests/a.py") == "tests/a.py"
+    assert eval_script.bare_command(script, files) == "./tests/runtests.py --parallel 1 {tests}"
+    assert eval_script.named_as(EVAL_SCRIPT, TEST_FILES)("tests/a.py") == "tests/a.py"
 
 
 def test_other_tests_stand_where_the_hidden_ones_stood() -> None:
@@ -139,4 +139,4 @@ def test_other_tests_stand_where_the_hidden_ones_stood() -> None:
 )
 def test_a_command_that_may_choose_tests_by_other_means_cannot_be_given_others(command: str) -> None:
     script = EVAL_SCRIPT.replace("python3 -m pytest -rA tests/test_calc.py", command)
-    assert _eval_script.bare_command(script, TEST_FILES) == ""
+    assert eval_script.bare_command(script, TEST_FILES) == ""

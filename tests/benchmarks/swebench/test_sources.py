@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from retrial.benchmarks._swebench_rows import Origin, claims, digest, read
+from retrial.benchmarks.swebench.rows import Origin, claims, digest, read
 from retrial.errors import UsageError
 from tests.conftest import PROJECT
 from tests.swebench_sources import (
@@ -200,7 +200,7 @@ def test_only_files_that_can_hold_rows_are_claimed(tmp_path: Path) -> None:
 def in_another_process(code: str, *options: str, **variables: str) -> str:
     """What it prints; settings of the hub's packages are read when they are imported."""
     environment = {"PATH": os.defpath, "PYTHONPATH": str(PROJECT), **variables}
-    start = "import sys\nfrom retrial.benchmarks._swebench_rows import Origin, UsageError, read\n"
+    start = "import sys\nfrom retrial.benchmarks.swebench.rows import Origin, UsageError, read\n"
     done = subprocess.run(
         [sys.executable, *options, "-c", start + code], capture_output=True, text=True, env=environment, check=True
     )

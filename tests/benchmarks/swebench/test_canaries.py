@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import hidden_tests
+from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.grading import canaries
 from retrial.types import Canary, Check, Required
 from tests.image_task import NEW_TESTS
@@ -37,7 +37,7 @@ class SubTests(TestCase):
 
 
 def found(source: str, required: Required = REQUIRED) -> tuple[Canary, ...]:
-    return hidden_tests.candidates(required, {PATH: source.encode()})
+    return swebench_canaries.candidates(required, {PATH: source.encode()})
 
 
 def planted(source: str, required: Required = REQUIRED) -> str:
@@ -79,7 +79,7 @@ def test_of_many_tests_the_shortest_are_copied() -> None:
         for name in names
     )
     strong = found(source, replace(REQUIRED, fail_to_pass=tuple(f"{PATH}::{name}" for name in names)))[1:]
-    assert len(strong) == hidden_tests.COPIES and strong[0].of.startswith("test_two:")
+    assert len(strong) == swebench_canaries.COPIES and strong[0].of.startswith("test_two:")
 
 
 def test_a_weak_one_stands_beside_a_test_without_frills() -> None:

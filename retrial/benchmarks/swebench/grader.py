@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrial import canary_logs, image_trees, official
-from retrial.canary_logs import FAILING
+from retrial.benchmarks.swebench import canary_logs, container_script, official_grader
+from retrial.benchmarks.swebench.canary_logs import FAILING
 from retrial.finding import Finding, overtime
 from retrial.system.words import some
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
@@ -26,9 +26,9 @@ PASSING = (Status.PASSED, Status.XFAILED)
 class Seen:
     """A run of a task's tests, as its log has it."""
 
-    transcript: image_trees.Transcript
+    transcript: container_script.Transcript
     """Its log is as it would have been without canaries."""
-    graded: official.Grade | None
+    graded: official_grader.Grade | None
     """What the official grading says of that; None where the tests were never started."""
     tests: Mapping[str, Status]
     """The task's own, each by the worst that was said of it."""
@@ -54,7 +54,7 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
         canary=", ".join(check.planted),
         proved=seen.proved,
         erred=seen.erred,
-        stdout=image_trees.written(seen.transcript) or execution.stdout,
+        stdout=container_script.written(seen.transcript) or execution.stdout,
         stderr=execution.stderr,
         telling="" if resolved else _telling(finding.reason, seen.transcript.log),
         applied=seen.transcript.applied,
@@ -70,9 +70,9 @@ def disputed(required: Required, verdict: Verdict) -> bool:
     """All is well by the official rules, and not by ours."""
     if verdict.outcome not in (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED):
         return False
-    transcript = image_trees.read(verdict.stdout)
+    transcript = container_script.read(verdict.stdout)
     if verdict.official is None and not _not_installed(transcript):
-        return official.grade(required, transcript.log).resolved
+        return official_grader.grade(required, transcript.log).resolved
     return bool(verdict.official)
 
 
@@ -96,7 +96,7 @@ def network_needed(required: Required, verdict: Verdict, reference: Verdict) -> 
 
 
 def _missed(verdict: Verdict) -> str:
-    return official.network_missing(image_trees.read(verdict.stdout).log)
+    return official_grader.network_missing(container_script.read(verdict.stdout).log)
 
 
 def settle(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
@@ -116,7 +116,7 @@ def settle(required: Required, shown: Verdict, reference: Verdict | None = None)
 
 def _with(shown: Verdict, finding: Finding) -> Verdict:
     telling = (
-        "" if finding.outcome is Outcome.RESOLVED else _telling(finding.reason, image_trees.read(shown.stdout).log)
+        "" if finding.outcome is Outcome.RESOLVED else _telling(finding.reason, container_script.read(shown.stdout).log)
     )
     proof = shown.proof if finding.outcome is Outcome.RESOLVED else ""
     return replace(
@@ -125,18 +125,18 @@ def _with(shown: Verdict, finding: Finding) -> Verdict:
 
 
 def _see(check: Check, required: Required, execution: Execution) -> Seen:
-    transcript = image_trees.read(execution.stdout)
+    transcript = container_script.read(execution.stdout)
     if not transcript.started:
         return Seen(transcript=transcript, graded=None, tests={})
-    everything = official.grade(required, transcript.log)
+    everything = official_grader.grade(required, transcript.log)
     found = canary_logs.apart(transcript.log, check.planted)
     log, graded = found.rest, everything
     if check.planted:
         log = canary_logs.own_status(log, everything.tests, check)
-        graded = official.grade(required, log)
+        graded = official_grader.grade(required, log)
     proved, erred = canary_logs.failed(required, everything.tests, found)
     # Of the whole log: a failure of the task's own may name a canary, too.
-    said = official.failures(required, transcript.log)
+    said = official_grader.failures(required, transcript.log)
     failed = {test: Status.FAILED for test in said if graded.tests.get(test) in PASSING}
     return Seen(
         transcript=replace(transcript, log=log),
@@ -149,16 +149,16 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
 
 def _official(check: Check, execution: Execution, seen: Seen) -> bool | None:
     """None where the official runner would have run something else than we did."""
-    if seen.transcript.applied.endswith(image_trees.CONFLICT) or _not_installed(seen.transcript):
+    if seen.transcript.applied.endswith(container_script.CONFLICT) or _not_installed(seen.transcript):
         return None
     # A run that came to no end has no official verdict but "not resolved".
     resolved = bool(seen.graded and seen.graded.resolved and not execution.timed_out)
-    starved = not (resolved or check.network) and official.network_missing(seen.transcript.log)
+    starved = not (resolved or check.network) and official_grader.network_missing(seen.transcript.log)
     return None if starved else resolved
 
 
-def _not_installed(transcript: image_trees.Transcript) -> bool:
-    return image_trees.NOT_INSTALLED in transcript.log.partition(official.START)[0].splitlines()
+def _not_installed(transcript: container_script.Transcript) -> bool:
+    return container_script.NOT_INSTALLED in transcript.log.partition(official_grader.START)[0].splitlines()
 
 
 def _finding(check: Check, required: Required, execution: Execution, seen: Seen) -> Finding:
@@ -188,7 +188,7 @@ def _finding(check: Check, required: Required, execution: Execution, seen: Seen)
     return _compare(required, graded)
 
 
-def _compare(required: Required, graded: official.Grade) -> Finding:
+def _compare(required: Required, graded: official_grader.Grade) -> Finding:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
@@ -293,7 +293,7 @@ def _meant(test: str, tests: Mapping[str, Status]) -> list[str]:
 def _telling(reason: str, log: str) -> str:
     """What went wrong: which tests, and the end of what they printed, without those that passed."""
     # The first two lines are the rest of the marker's and the shell's trace of the command.
-    printed = log.partition(official.START)[2].partition(official.END)[0].splitlines()[2:]
+    printed = log.partition(official_grader.START)[2].partition(official_grader.END)[0].splitlines()[2:]
     lines = [
         line for line in printed if not line.startswith(("PASSED ", *TRACED)) and not line.endswith((" ok", " PASSED"))
     ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retrial.official import END, STATUS
+from retrial.benchmarks.swebench.official_grader import END, STATUS
 from retrial.types import Check, Required, Status
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial import reinstall
-from retrial.benchmarks import _eval_script
-from retrial.reinstall import AFTER, BEFORE, Trial
+from retrial.benchmarks.swebench import eval_script, reinstall
+from retrial.benchmarks.swebench.reinstall import AFTER, BEFORE, Trial
 from tests.image_task import EVAL_SCRIPT
 
 FINDER = "module calc from /testbed/calc"
@@ -74,13 +73,13 @@ def test_the_state_of_an_environment_can_be_printed(tmp_path: Path) -> None:
 
 
 def test_a_trial_has_nothing_of_the_tests_and_stops_after_the_install() -> None:
-    script = _eval_script.trial(EVAL_SCRIPT, "state.py")
+    script = eval_script.trial(EVAL_SCRIPT, "state.py")
     assert script.index(f'/{BEFORE}"') < script.index("-m pip install --no-build-isolation --no-deps -e . || exit 0")
     assert script.index("|| exit 0") < script.index(f'/{AFTER}"') and script.endswith("exit 0\n")
     assert "git apply" not in script and "pytest" not in script
-    assert _eval_script.trial(EVAL_SCRIPT.replace("python3 -m pip install -e .\n", ""), "state.py") == ""
+    assert eval_script.trial(EVAL_SCRIPT.replace("python3 -m pip install -e .\n", ""), "state.py") == ""
 
 
 def test_an_install_that_copies_is_told_from_one_that_points_at_the_tree() -> None:
-    assert not _eval_script.copies(EVAL_SCRIPT)
-    assert _eval_script.copies(EVAL_SCRIPT.replace("install -e .", "install ."))
+    assert not eval_script.copies(EVAL_SCRIPT)
+    assert eval_script.copies(EVAL_SCRIPT.replace("install -e .", "install ."))

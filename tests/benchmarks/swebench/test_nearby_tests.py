@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from retrial.nearby import LIMIT, choose, is_test
+from retrial.benchmarks.swebench.nearby_tests import LIMIT, choose, is_test
 
 TEST = b"def test_it():\n    pass\n"
 UNITTEST = b"class ItTests(TestCase):\n    def test_it(self):\n        pass\n"

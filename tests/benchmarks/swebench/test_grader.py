@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from retrial import image_trees, official
+from retrial.benchmarks.swebench import container_script, official_grader
+from retrial.benchmarks.swebench.grader import disputed, network_needed, settle
 from retrial.grading.judge import judge
-from retrial.required_tests import disputed, network_needed, settle
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 
 REQUIRED = Required(
@@ -19,8 +19,8 @@ PASSED = ("PASSED t.py::new", "PASSED t.py::old", "PASSED t.py::many[one-a]", "P
 
 
 def ran(*lines: str, exit_code: int | None = 0, applied: str = "git apply") -> Execution:
-    said = [f"{image_trees.APPLIED}{applied}", f"{image_trees.STARTED}{image_trees.LEAN}"]
-    marked = [f"+ : '{official.START}'", *lines, f"+ : '{official.END}'", ""]
+    said = [f"{container_script.APPLIED}{applied}", f"{container_script.STARTED}{container_script.LEAN}"]
+    marked = [f"+ : '{official_grader.START}'", *lines, f"+ : '{official_grader.END}'", ""]
     return Execution(exit_code=exit_code, stdout="\n".join([*said, *marked]), stderr="", seconds=1.0)
 
 
@@ -79,26 +79,28 @@ def test_a_status_that_no_failure_explains_is_not_believed() -> None:
 
 def test_a_patch_that_breaks_the_install_is_a_failed_build_whatever_the_tests_print() -> None:
     execution = ran(*PASSED)
-    log = execution.stdout.replace(f"+ : '{official.START}'", f"{image_trees.NOT_INSTALLED}\n+ : '{official.START}'")
+    log = execution.stdout.replace(
+        f"+ : '{official_grader.START}'", f"{container_script.NOT_INSTALLED}\n+ : '{official_grader.START}'"
+    )
     verdict = judge(CHECK, replace(execution, stdout=log))
     assert (verdict.outcome, verdict.official) == (Outcome.BUILD_FAILED, None)
     assert CHECK.required is not None and not disputed(CHECK.required, verdict)
 
 
 def test_an_image_without_what_it_takes_is_not_the_models_failure() -> None:
-    seen = Execution(exit_code=1, stdout=f"{image_trees.BROKEN}the image has no git\n", stderr="", seconds=1.0)
+    seen = Execution(exit_code=1, stdout=f"{container_script.BROKEN}the image has no git\n", stderr="", seconds=1.0)
     verdict = judge(CHECK, seen)
     assert (verdict.outcome, verdict.reason) == (Outcome.INSTALL_FAILED, "the image has no git")
 
 
 def test_after_a_conflict_there_is_no_official_verdict() -> None:
-    verdict = judge(CHECK, ran(*PASSED, applied=f"patch{image_trees.CONFLICT}"))
+    verdict = judge(CHECK, ran(*PASSED, applied=f"patch{container_script.CONFLICT}"))
     assert (verdict.outcome, verdict.official) == (Outcome.RESOLVED, None)
 
 
 def test_a_refusal_that_looks_like_a_log_is_a_refusal() -> None:
     log = ran(*PASSED).stdout
-    seen = Execution(exit_code=1, stdout=f"{image_trees.REFUSED}error: x\n{log}", stderr="", seconds=1.0)
+    seen = Execution(exit_code=1, stdout=f"{container_script.REFUSED}error: x\n{log}", stderr="", seconds=1.0)
     assert judge(CHECK, seen).outcome is Outcome.PATCH_DID_NOT_APPLY
 
 
@@ -132,7 +134,9 @@ def test_results_printed_before_the_tests_started_do_not_count() -> None:
             "more than 1,000,000 bytes were printed, and results lost",
         ),
         (
-            Execution(exit_code=0, stdout=f"{image_trees.REFUSED}error: a.py: no such file\n", stderr="", seconds=1.0),
+            Execution(
+                exit_code=0, stdout=f"{container_script.REFUSED}error: a.py: no such file\n", stderr="", seconds=1.0
+            ),
             Outcome.PATCH_DID_NOT_APPLY,
             "the patch does not apply: a.py: no such file",
         ),
@@ -157,7 +161,7 @@ STRONG_PASSED = f"PASSED t.py::{STRONG}"
 def of_planted(*lines: str, exit_code: int = 1) -> Verdict:
     """A run with canaries in it, and the status where our script says it."""
     execution = ran(*lines, exit_code=exit_code)
-    said = f"{execution.stdout}{official.STATUS}: {exit_code}\n"
+    said = f"{execution.stdout}{official_grader.STATUS}: {exit_code}\n"
     return judge(PLANTED, replace(execution, stdout=said))
 
 
@@ -175,7 +179,7 @@ def test_canaries_that_fail_are_the_proof_and_nothing_else_shows_of_them() -> No
     verdict = of_planted(*GOOD)
     assert (verdict.outcome, verdict.proof, verdict.official) == (Outcome.RESOLVED, "canary", True)
     assert (verdict.exit_code, set(verdict.tests)) == (0, {line.split()[1] for line in PASSED})
-    assert WEAK not in verdict.stdout and f"{official.STATUS}: 0" in verdict.stdout
+    assert WEAK not in verdict.stdout and f"{official_grader.STATUS}: 0" in verdict.stdout
     assert verdict.canary == f"{WEAK}, {STRONG}"
 
 
@@ -204,9 +208,11 @@ def test_a_wrong_patch_is_no_forger() -> None:
 
 
 def test_after_a_conflict_a_wrong_patch_is_no_forger_either() -> None:
-    wrong = ran(*PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, exit_code=1, applied=f"patch{image_trees.CONFLICT}")
+    wrong = ran(
+        *PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, exit_code=1, applied=f"patch{container_script.CONFLICT}"
+    )
     assert not disputed(REQUIRED, judge(PLANTED, wrong))
-    forged = ran(*PASSED, applied=f"patch{image_trees.CONFLICT}")
+    forged = ran(*PASSED, applied=f"patch{container_script.CONFLICT}")
     assert disputed(REQUIRED, judge(PLANTED, forged))
 
 
@@ -257,13 +263,13 @@ def test_a_copy_that_fails_on_its_way_proves_nothing_and_condemns_nobody() -> No
 
 
 def test_a_printed_status_is_not_the_containers() -> None:
-    execution = ran(*PASSED, f"{official.STATUS}: 0", "FAILED x::y - decoy", exit_code=1)
+    execution = ran(*PASSED, f"{official_grader.STATUS}: 0", "FAILED x::y - decoy", exit_code=1)
     verdict = judge(PLANTED, execution)
     assert (verdict.outcome, verdict.rule, verdict.official) == (Outcome.TAMPERED, "canary", True)
 
 
 def test_what_stands_behind_a_forged_end_is_not_forgotten() -> None:
-    verdict = of_planted(*PASSED, f"+ : '{official.END}'", "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
+    verdict = of_planted(*PASSED, f"+ : '{official_grader.END}'", "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
     # Nothing before that end explains a status of 1, to the official grading neither.
     assert (verdict.outcome, verdict.official) == (Outcome.BUILD_FAILED, False)
 

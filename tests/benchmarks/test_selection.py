@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
+from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
-from retrial.selection import select_tasks
 from retrial.types import Task
 from tests.exercises import write_exercise
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from retrial import image_trees
+from retrial.benchmarks.swebench import container_script
 from retrial.grading import canaries, prebuild
 from retrial.languages.canaries.candidates import Test, TestFile
 from retrial.languages.canaries.syntax import parse
@@ -46,7 +46,7 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
     written = {path: found.files[path] for path in files}
     if any(parse("python", written[canary.path]).has_error for canary in chosen):
         return check
-    scripts = {name: image_trees.with_tests(check.files[name], written) for name in image_trees.SCRIPTS}
+    scripts = {name: container_script.with_tests(check.files[name], written) for name in container_script.SCRIPTS}
     return replace(check, files={**check.files, **scripts}, planted=found.planted)
 
 

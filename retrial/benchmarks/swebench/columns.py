@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial.official import END, START
+from retrial.benchmarks.swebench.official_grader import END, START
 from retrial.store.runs import SAFE
 
 SHOWN = ("instance_id", "repo", "base_commit", "problem_statement", "image", "log_parser", "eval_type")

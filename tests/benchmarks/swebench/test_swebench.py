@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from retrial import image_trees
 from retrial.benchmarks import open_benchmark, swebench
 from retrial.benchmarks.exercism import Exercism
-from retrial.benchmarks.swebench import SweBench
+from retrial.benchmarks.swebench import SweBench, container_script
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 from retrial.patches.apply import matches
@@ -48,7 +47,7 @@ def test_the_answer_asks_for_the_tests_of_the_row(tmp_path: Path) -> None:
     required = answer.check.required
     assert required is not None and required.parser == "parse_log_pytest"
     assert required.fail_to_pass == ("tests/test_calc.py::test_sub", "tests/test_calc.py::test_sub_nothing")
-    assert set(answer.check.files) == {image_trees.SCRIPT, image_trees.LEAN}
+    assert set(answer.check.files) == {container_script.SCRIPT, container_script.LEAN}
     assert required.files == ("tests/test_calc.py",)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from retrial import shards
+from retrial.benchmarks import shards
+from retrial.benchmarks.shards import Shard
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 from retrial.identity import refuse_other_identity
 from retrial.plan import Plan, make_plan
-from retrial.shards import Shard
 from retrial.store.runs import Run
 from tests.exercises import write_exercise
 from tests.rows import task
