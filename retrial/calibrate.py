@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, table, trials
+from retrial import __version__, trials
 from retrial.benchmarks.selection import select_tasks
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, Overloaded
@@ -20,11 +20,12 @@ from retrial.grading.run_check import select
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
+from retrial.reports import console
+from retrial.reports.results import SCHEMA
 from retrial.score import Scored, Scorer, eval_log, unmeasured
 from retrial.scoring import by_id, scorer_elsewhere
 from retrial.store.runs import Run
 from retrial.submissions import Submission
-from retrial.summary import SCHEMA
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed
@@ -150,7 +151,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)
-    print(table.calibration(content))
+    print(console.calibration(content))
     print(f"\nResults: {run.results_path}")
     return ExitCode.NOT_MEASURED if content["not_measured"] else ExitCode.DONE
 

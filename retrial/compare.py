@@ -10,19 +10,21 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, outputs, pairs, selected, submissions, trials
+from retrial import __version__, submissions, trials
 from retrial.benchmarks import shards
-from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.reports import write
+from retrial.reports.analysis import pairs, selected_tasks
+from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark
+from retrial.reports.comparison_table import render, row
+from retrial.reports.results import SCHEMA
 from retrial.score_run import score_run
 from retrial.store import history
 from retrial.store.runs import Run, find_run, read_json
-from retrial.summary import SCHEMA
 from retrial.system import paths
 from retrial.system.console import NOTE, command_line, say
 from retrial.trials import Trial
-from retrial.versus import render, row
 
 KIND = "comparison"
 LONGEST = 200
@@ -61,15 +63,15 @@ def run(options: ReportOptions, texts: Sequence[str]) -> int:
     )
     target.write_results(content)
     print(render(content))
-    outputs.write_comparison(target, content)
+    write.write_comparison(target, content)
     return ExitCode.DONE if all(whole for _, whole in scored.values()) else ExitCode.NOT_MEASURED
 
 
 def compared(
-    name: str, sides: Sequence[Side], groups: Sequence[str] = (), find: selected.Find | None = None
+    name: str, sides: Sequence[Side], groups: Sequence[str] = (), find: selected_tasks.Find | None = None
 ) -> dict[str, Any]:
     """The content of results.json: a row for each run, and the pairs. `find` knows also the runs of `--prior`."""
-    whole = [selected.completed(side, find or {each.name: each for each in sides}.__getitem__) for side in sides]
+    whole = [selected_tasks.completed(side, find or {each.name: each for each in sides}.__getitem__) for side in sides]
     found = pairs.corrected([pairs.pair(a, b) for a, b in _pairs(whole, groups)])
     return {
         "schema": SCHEMA,
@@ -143,7 +145,7 @@ def _with_prior(entries: Sequence[Entry]) -> list[Entry]:
     for entry in queue:
         prior = entry.run.config().get("prior", ()) if entry.run.exists() else ()
         more = [Entry(run=Run(paths.home(), name)) for name in prior if name not in found]
-        selected.refuse_unknown(entry.run.name, (each.run for each in more))
+        selected_tasks.refuse_unknown(entry.run.name, (each.run for each in more))
         found.update((each.run.name, each) for each in more)
         queue += more
     return list(found.values())
@@ -190,7 +192,7 @@ def _scored(options: ReportOptions, entry: Entry) -> tuple[Side, bool]:
         say(f"Compare: {run.name} is scored")
         score_run(options, entry.trial or trials.from_run(options, run))
         content = read_results(run.results_path)
-        outputs.write_beside(run, content)
+        write.write_beside(run, content)
     whole = whole and not content["not_measured"] and not content.get("shards", {}).get("missing")
     return Side(name=run.name, content=content, config=read_config(run.config_path)), whole
 

@@ -6,11 +6,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from retrial import diagnosis, registry, sandbox_diagnosis, table
+from retrial import diagnosis, registry, sandbox_diagnosis
 from retrial.config import ReportOptions
 from retrial.diagnosis import Check, Diagnosis, Machine, State
 from retrial.errors import ExitCode
 from retrial.protocols import Context, Executor
+from retrial.reports import console
 from retrial.sandboxes import PREFERRED
 from retrial.system.console import say
 from retrial.system.words import counted
@@ -90,4 +91,4 @@ def _rendered(found: Sequence[Diagnosis]) -> str:
     states = Counter(each.state for each in found)
     problems, warnings = counted(states[State.PROBLEM], "problem"), counted(states[State.WARNING], "warning")
     verdict = "A default run works here" if not states[State.PROBLEM] else "A default run does not work here"
-    return f"{table.aligned(('check', 'state', 'found'), rows)}\n\n{verdict}: {problems}, {warnings}."
+    return f"{console.aligned(('check', 'state', 'found'), rows)}\n\n{verdict}: {problems}, {warnings}."

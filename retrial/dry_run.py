@@ -8,11 +8,11 @@ from retrial.errors import ExitCode
 from retrial.models.prices import no_price
 from retrial.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
+from retrial.reports.analysis.stats import total
+from retrial.reports.console import money
 from retrial.sandboxes import skipped
-from retrial.stats import total
 from retrial.store import agent_failures, history
 from retrial.system.words import counted
-from retrial.table import money
 from retrial.types import Environment, Task
 
 

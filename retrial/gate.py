@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial import selected
-from retrial.conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
-from retrial.pairs import Pair, pair
+from retrial.reports.analysis import selected_tasks
+from retrial.reports.analysis.pairs import Pair, pair
+from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run, find_run
 from retrial.system import paths
@@ -86,10 +86,10 @@ def _pair(before: Side, now: Side) -> Pair:
     def find(whose: str, name: str) -> Side:
         if name in known:
             return known[name]
-        selected.refuse_unknown(whose, [Run(paths.home(), name)])
+        selected_tasks.refuse_unknown(whose, [Run(paths.home(), name)])
         return _baseline(name)[1]
 
-    return pair(*(selected.completed(side, partial(find, side.name)) for side in (before, now)))
+    return pair(*(selected_tasks.completed(side, partial(find, side.name)) for side in (before, now)))
 
 
 def _baseline(text: str) -> tuple[Path, Side]:

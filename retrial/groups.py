@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, outputs, repeated, table, trials
-from retrial.comparison import Compared, side_by_side
+from retrial import __version__, trials
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
-from retrial.repeated import IDENTICAL, Repeat
+from retrial.reports import console, write
+from retrial.reports.analysis import repeats as repeat_statistics
+from retrial.reports.analysis.comparison import Compared, side_by_side
+from retrial.reports.analysis.repeats import IDENTICAL, Repeat
+from retrial.reports.analysis.selected_tasks import what_was_left
+from retrial.reports.results import SCHEMA, Report, compared
 from retrial.score_run import score_run
-from retrial.selected import what_was_left
 from retrial.store.runs import Run
-from retrial.summary import SCHEMA, Report, compared
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.words import counted
@@ -32,7 +34,9 @@ def score(options: ReportOptions, group: Run) -> int:
     _refuse(options, group.name, stored["runs"])
     missing = [each["run"] for each in stored["runs"] if not Run(paths.home(), each["run"]).exists()]
     if stored["kind"] == "repeats":
-        repeats = [repeated.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)]
+        repeats = [
+            repeat_statistics.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)
+        ]
         unmeasured = any(each.not_measured for each in repeats)
         content, shown = _repeats_results(group, repeats, missing)
     else:
@@ -41,7 +45,7 @@ def score(options: ReportOptions, group: Run) -> int:
         content, shown = _grid_results(group, found, missing)
     group.write_results(content)
     print("\n".join([shown, *(f"note: {each}" for each in content["selection"])]))
-    outputs.write_comparison(group, content)
+    write.write_comparison(group, content)
     return ExitCode.NOT_MEASURED if missing or unmeasured else ExitCode.DONE
 
 
@@ -56,7 +60,7 @@ def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:
 def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial, Report]]:
     """Each run that has files, one after the other."""
     stored = group.config()
-    score_one = repeated.score if options.repeat > 1 else score_run
+    score_one = repeat_statistics.score if options.repeat > 1 else score_run
     for place, each in enumerate(stored["runs"], start=1):
         run = Run(paths.home(), each["run"])
         if run.exists():
@@ -64,21 +68,21 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial,
             say(f"{title}: run {place} of {len(stored['runs'])}, {run.name}")
             trial = trials.from_run(options, run)
             report, content = score_one(options, trial)
-            outputs.write(options, run, content)
+            write.write(options, run, content)
             if report.agent_failed:
                 print(f"{run.name}: {report.agent_failed}\n")
-            if said := repeated.told(content):
+            if said := repeat_statistics.told(content):
                 print(f"{run.name}\n{said}\n")
             yield each, trial, report
 
 
 def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
     content = _results(grid, side_by_side(found, missing))
-    return content, table.comparison(content)
+    return content, console.comparison(content)
 
 
 def _repeats_results(group: Run, found: Sequence[Repeat], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
-    content = _results(group, repeated.together(found, missing))
+    content = _results(group, repeat_statistics.together(found, missing))
     return content, repeats_table(content)
 
 
@@ -104,13 +108,13 @@ def repeats_table(content: Mapping[str, Any]) -> str:
             row["run"],
             str(row["seed"]),
             f"{row['resolved']}/{row['of']}",
-            table.rate(row),
+            console.rate(row),
             f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
-            table.money(row["cost"]),
+            console.money(row["cost"]),
         )
         for row in content["runs"]
     ]
-    shown = table.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
+    shown = console.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
     return f"{shown}\n\n" + "\n".join([*_summary(content), *_remarks(content)])
 
 

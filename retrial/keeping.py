@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from retrial import leaderboard, served
 from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
+from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log, unmeasured
 from retrial.store import history, transcript
@@ -15,7 +16,6 @@ from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.system import run_log
-from retrial.tried import Judged
 from retrial.types import Task
 
 LONGEST = 100

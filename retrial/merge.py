@@ -13,7 +13,7 @@ from retrial.attempts import Usage
 from retrial.benchmarks import shards
 from retrial.benchmarks.shards import Together
 from retrial.errors import UsageError
-from retrial.stats import total
+from retrial.reports.analysis.stats import total
 from retrial.store import history
 from retrial.store.history import Brief, Past
 from retrial.store.runs import Run, find_run

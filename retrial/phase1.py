@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import arguments, recorded, registry, run_config, rungs, served, table
+from retrial import arguments, recorded, registry, run_config, served
 from retrial.attempts import Prediction
 from retrial.budget import of_runs
 from retrial.config import HarnessOptions
@@ -20,6 +20,8 @@ from retrial.identity import refuse_other_identity
 from retrial.keeping import Came, keep_prediction, not_measured, state
 from retrial.plan import Plan, make_ladder, make_plan
 from retrial.protocols import Context, Executor, Sandbox
+from retrial.reports import console
+from retrial.reports.analysis import rungs
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
 from retrial.solve import Ladder
 from retrial.solving import Solving
@@ -192,7 +194,7 @@ def _end(plan: Plan, came: Came) -> int:
     if failed:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
-        print(table.ladder(_ladder(plan, came), scored=False) + "\n")
+        print(console.ladder(_ladder(plan, came), scored=False) + "\n")
     for change in served.changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")

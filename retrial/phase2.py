@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import arguments, compare, gate, groups, headline, outputs, repeated, trials
+from retrial import arguments, compare, gate, groups, trials
 from retrial.benchmarks import shards
 from retrial.benchmarks.selection import select_tasks
 from retrial.calibrate import calibrate
@@ -13,6 +13,8 @@ from retrial.config import ReportOptions
 from retrial.doctor import examine
 from retrial.errors import ExitCode, TreeError, UsageError
 from retrial.protocols import Benchmark
+from retrial.reports import headline, write
+from retrial.reports.analysis import repeats
 from retrial.score_run import score_run
 from retrial.store.runs import Run, find_run, latest_run
 from retrial.submissions import Submission
@@ -44,13 +46,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _score(options: ReportOptions, trial: Trial) -> int:
     """One run: scored, told, written for others, and judged."""
-    outputs.refuse(options, trial.run)
-    score = repeated.score if options.repeat > 1 else score_run
+    write.refuse(options, trial.run)
+    score = repeats.score if options.repeat > 1 else score_run
     report, content = score(options, trial)
-    told = filter(None, [report.agent_failed, repeated.told(content), headline.render(report, content)])
+    told = filter(None, [report.agent_failed, repeats.told(content), headline.render(report, content)])
     print(colours.painted("\n\n".join(told)))
     print(f"\nResults: {trial.run.results_path}")
-    outputs.write(options, trial.run, content)
+    write.write(options, trial.run, content)
     incomplete = report.not_measured or report.shards.get("missing") or trial.problems
     return gate.judge(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 
@@ -66,7 +68,7 @@ def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
         )
     if options.repeat > 1 and (options.calibrate or options.doctor):
         raise UsageError("--repeat scores predictions several times: leave --calibrate and --doctor out.")
-    outputs.refuse(options)
+    write.refuse(options)
     gate.refuse(options, () if alone else rest)
     if alone in ([], ["doctor"]) and (options.task or options.filter_category) and not _is_file(rest, several):
         raise UsageError(

@@ -16,6 +16,7 @@ from types import ModuleType
 
 from retrial.errors import UsageError
 
+SINGULAR = {"sandboxes": "sandbox", "formats": "edit format", "reports.exports": "export"}
 _DEFINES_MAKE = re.compile(rb"^def make\(", re.MULTILINE)
 
 
@@ -38,7 +39,7 @@ def _is_part(path: Path) -> bool:
 
 def module(kind: str, name: str) -> ModuleType:
     """Return the module of one part. Raises: UsageError when there is none, or a package that it needs is missing."""
-    one = {"sandboxes": "sandbox", "formats": "edit format"}.get(kind, kind.removesuffix("s"))
+    one = SINGULAR.get(kind, kind.removesuffix("s"))
     if name not in names(kind):
         raise UsageError(f"Unknown {one} '{name}'; {_hint(name, names(kind))}.")
     try:

@@ -16,7 +16,7 @@ from retrial.errors import UsageError
 from retrial.identity import identity
 from retrial.plan import Plan, make_plan, with_models
 from retrial.recorded import PREFIX
-from retrial.repeated import IDENTICAL, identical
+from retrial.reports.analysis.repeats import IDENTICAL, identical
 from retrial.several import Several
 from retrial.store import history
 from retrial.system.console import NOTE, say

@@ -9,6 +9,7 @@ from typing import Any
 from retrial.errors import PatchError
 from retrial.keeping import keep_attempt
 from retrial.patches.apply import normalise
+from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.rows import Row
 from retrial.scoring import Scoring
 from retrial.store import history
@@ -17,7 +18,6 @@ from retrial.store.runs import Run
 from retrial.submissions import Submission
 from retrial.system.console import Progress, say
 from retrial.testbed import Testbed
-from retrial.tried import Judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from retrial import GRADING, __version__, leaderboard, merge
 from retrial.config import ReportOptions
 from retrial.grading import verdict_cache
 from retrial.keeping import keep_verdict
+from retrial.reports.results import Report, results
 from retrial.rows import Row
 from retrial.score import Scorer
 from retrial.score_attempts import score_attempts
@@ -18,7 +19,6 @@ from retrial.scoring import Scoring, scorer_elsewhere
 from retrial.store import history
 from retrial.store.predictions import without_tests
 from retrial.submissions import Submission
-from retrial.summary import Report, results
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed

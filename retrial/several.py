@@ -11,8 +11,8 @@ from retrial import __version__, dry_run, phase1
 from retrial.errors import ExitCode
 from retrial.identity import refuse_change, refuse_other_identity
 from retrial.plan import Plan, make_ladder
+from retrial.reports.analysis.stats import total
 from retrial.sandboxes import skipped
-from retrial.stats import total
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say

@@ -29,6 +29,7 @@ from retrial.grading import verdict_cache
 from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.models.prices import Price
 from retrial.protocols import Context, Executor
+from retrial.reports.console import money
 from retrial.score import Scored
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
@@ -36,7 +37,6 @@ from retrial.submissions import Submission
 from retrial.system import run_log
 from retrial.system.console import Progress
 from retrial.system.shutdown import Stop
-from retrial.table import money
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
 from tests.clusters import two_nodes
 

@@ -1,4 +1,4 @@
-"""How often the tests that `retrial/benchmarks/swebench/nearby_tests.py` chooses for a gold patch include one that the hidden tests change.
+"""How often `retrial/benchmarks/swebench/nearby_tests.py` chooses, for a gold patch, a test that the hidden tests change.
 
 Beside it the trivial rule: files named after an edited one (`test_<stem>.py`, `<stem>_test.py`), wherever they lie.
 """
@@ -16,7 +16,7 @@ from retrial.benchmarks.swebench import nearby_tests
 from retrial.patches import git
 from retrial.patches import parser as diff_parser
 from retrial.patches.names import decode
-from retrial.stats import wilson
+from retrial.reports.analysis.stats import wilson
 
 LITE = "SWE-bench/SWE-bench_Lite"
 OURS, TRIVIAL = "nearby", "same name"

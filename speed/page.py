@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from retrial import page
+from retrial.reports import page
 from retrial.store.runs import Run
 from speed import scale
 from tests import browsers, synthetic_run

@@ -19,7 +19,7 @@ from retrial.benchmarks.swebench import RESERVED
 from retrial.patches import apply
 from retrial.patches.clones import RepositoryTree
 from retrial.repo_map import _grammars
-from retrial.stats import wilson
+from retrial.reports.analysis.stats import wilson
 from retrial.types import Environment, Task
 from speed.nearby import Sample, clone, pick, read, tree
 

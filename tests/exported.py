@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from retrial.grading.tamper_report import Tampering
+from retrial.reports.results import Report, results
 from retrial.rows import brief
 from retrial.score import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
-from retrial.summary import Report, results
 from retrial.types import Outcome, Status, Verdict
 from tests.rows import attempt, record, row
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from retrial.conditions import Side
+from retrial.reports.analysis.run_conditions import Side
+from retrial.reports.results import Report, results
 from retrial.rows import brief
 from retrial.store.json_io import to_json
-from retrial.summary import Report, results
 from retrial.types import Outcome
 from tests.rows import row
 

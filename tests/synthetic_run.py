@@ -10,6 +10,7 @@ from typing import Any
 from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.patches.apply import diff
+from retrial.reports.results import Report, results
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log
 from retrial.store import history, transcript
@@ -18,7 +19,6 @@ from retrial.store.json_io import to_json
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.submissions import Submission
-from retrial.summary import Report, results
 from retrial.types import Environment, Outcome, Status, Task, Verdict
 
 LANGUAGES = ("cpp", "go", "java", "javascript", "python", "rust")

@@ -15,8 +15,8 @@ from retrial import compare
 from retrial.attempts import Usage
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
-from retrial.versus import render
 from tests.rows import attempt, record
 from tests.sides import CONFIG, IDENTITY, PROVENANCE, content, side
 

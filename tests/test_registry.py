@@ -7,7 +7,7 @@ import pytest
 from retrial import registry
 from retrial.errors import UsageError
 
-KINDS = ("agents", "benchmarks", "formats", "executors", "exports", "languages", "models", "sandboxes")
+KINDS = ("agents", "benchmarks", "formats", "executors", "reports.exports", "languages", "models", "sandboxes")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -18,6 +18,6 @@ def test_every_part_can_be_made(kind: str) -> None:
 
 
 def test_a_helper_is_no_part_whatever_its_name() -> None:
-    assert "submission" not in registry.names("exports")
+    assert "submission" not in registry.names("reports.exports")
     with pytest.raises(UsageError, match="Unknown export 'submission'"):
-        registry.module("exports", "submission")
+        registry.module("reports.exports", "submission")

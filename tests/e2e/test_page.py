@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from retrial import compare, page
+from retrial import compare
+from retrial.reports import page
 from retrial.store.runs import Run
 from tests import browsers, synthetic_run
 from tests.browsers import Opened, opened

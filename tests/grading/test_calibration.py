@@ -13,9 +13,9 @@ from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.protocols import Sandbox
+from retrial.reports.console import calibration
 from retrial.score import Scorer
 from retrial.store.json_io import to_json
-from retrial.table import calibration
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.grading.test_hangs import Recording

@@ -1,0 +1,93 @@
+"""Tasks as one model, one edit format or one rung of a ladder met them: what all comparisons are counted from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from retrial.reports.analysis.stats import total
+
+Attempt = Mapping[str, Any]
+"""An entry of a prediction's `all_results`."""
+
+TAKEN = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One task, with the attempts that are looked at."""
+
+    instance_id: str
+    attempts: tuple[Attempt, ...]
+    """At least one, in order."""
+    chosen: int
+    """Number of the attempt whose patch was chosen, whether or not it is among these."""
+    resolved: bool
+    """Whether that patch was measured and found right."""
+
+    @property
+    def first(self) -> Attempt:
+        return self.attempts[0]
+
+    @property
+    def brought(self) -> bool:
+        """The chosen patch is of one of these attempts."""
+        return any(attempt["try"] == self.chosen for attempt in self.attempts)
+
+    @property
+    def solved(self) -> bool:
+        return self.resolved and self.brought
+
+    @property
+    def turns(self) -> Sequence[bool]:
+        """Whether the first attempt passed, turn by turn; it never did if the acceptance tests say otherwise."""
+        refuted = self.first["try"] == self.chosen and not self.resolved
+        outcomes: Sequence[bool] = self.first["tests_outcomes"]
+        return [False] * len(outcomes) if refuted else outcomes
+
+
+def from_records(records: Iterable[Mapping[str, Any]], resolved: Collection[str]) -> list[Case]:
+    """One for each prediction's record, with all of its attempts; `resolved` are ids."""
+    return [
+        Case(
+            instance_id=record["instance_id"],
+            attempts=tuple(record["all_results"]),
+            chosen=record["try"],
+            resolved=record["instance_id"] in resolved,
+        )
+        for record in records
+    ]
+
+
+def split(found: Iterable[Case], name: Callable[[Attempt], str]) -> dict[str, list[Case]]:
+    """By what an attempt is called, in the order in which the names are met."""
+    groups: dict[str, list[Case]] = {}
+    for case in found:
+        for label in dict.fromkeys(map(name, case.attempts)):
+            own = tuple(attempt for attempt in case.attempts if name(attempt) == label)
+            groups.setdefault(label, []).append(replace(case, attempts=own))
+    return groups
+
+
+def answered(found: Iterable[Case]) -> list[Case]:
+    """Without attempts that could not be measured: nobody's failure, so not to be counted as one."""
+    left = ((case, tuple(attempt for attempt in case.attempts if not attempt["error"])) for case in found)
+    return [replace(case, attempts=attempts) for case, attempts in left if attempts]
+
+
+def by_field(found: Iterable[Case], field: str) -> dict[str, list[Case]]:
+    """By `model`, or by `edit_format`."""
+    return dict(sorted(split(found, lambda attempt: str(attempt[field] or "none")).items()))
+
+
+def took(found: Iterable[Case]) -> dict[str, Any]:
+    """What all these attempts took: every go is paid for, whatever came of it."""
+    attempts = [attempt for case in found for attempt in case.attempts]
+    cost = total(attempt["cost"] for attempt in attempts)
+    return {
+        "attempts": len(attempts),
+        **{name: sum(attempt.get(name, 0) for attempt in attempts) for name in TAKEN},
+        "cost": None if cost is None else round(cost, 6),
+        "model_seconds": round(sum(attempt["model_seconds"] for attempt in attempts), 2),
+    }

@@ -1,0 +1,252 @@
+"""What another ladder, made of attempts that were recorded, would have solved and cost: nothing is asked again.
+
+Every attempt is from scratch, so one that was made may stand anywhere. One that was never made, and a verdict that was
+never asked for, are unknown: then there are bounds in place of a number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations
+
+from retrial.reports.analysis.attempt_outcomes import Place, Tried, Tries
+from retrial.reports.analysis.stats import total
+from retrial.system.words import some
+
+FEW = 0.1
+"""Of all tasks so many may be unknown in what is said to people."""
+LISTED = 12
+ORDERS = 32
+"""Orders of models that are looked at, short ones first: each is gone through with all tasks."""
+ROUNDS = 5
+"""Of each of them."""
+
+Steps = tuple[Place, ...]
+Recorded = Sequence[Mapping[Place, Tried]]
+"""The attempts at each task, by their place."""
+Titles = Mapping[tuple[int, int], str]
+"""Of models, by the run and the place in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a ladder solved and cost, or would have."""
+
+    of: int
+    resolved_low: int
+    resolved_high: int
+    attempts: int
+    """At least."""
+    cost_low: float | None
+    """None: a price is unknown."""
+    cost_high: float | None
+    """None: a price is, or an attempt was never made."""
+    complete: bool
+    """Every attempt was made."""
+
+    @property
+    def unknown(self) -> int:
+        """Tasks."""
+        return self.resolved_high - self.resolved_low
+
+    @property
+    def exact(self) -> bool:
+        return not self.unknown
+
+    def percent(self, resolved: int) -> float:
+        return round(100 * resolved / self.of, 2) if self.of else 0.0
+
+    def record(self) -> dict[str, object]:
+        """For results.json."""
+        return {
+            "resolved_low": self.resolved_low,
+            "resolved_high": self.resolved_high,
+            "percent_low": self.percent(self.resolved_low),
+            "percent_high": self.percent(self.resolved_high),
+            "cost_low": _rounded(self.cost_low),
+            "cost_high": _rounded(self.cost_high),
+            "attempts": self.attempts,
+            "unknown": self.unknown,
+            "exact": self.exact,
+        }
+
+    @property
+    def gist(self) -> tuple[object, ...]:
+        """The same when the same was made, in whatever order it was summed up."""
+        return tuple(self.record().values())
+
+    @property
+    def rate(self) -> str:
+        """For people."""
+        low, high = self.percent(self.resolved_low), self.percent(self.resolved_high)
+        return f"{low:.1f} %" if self.exact else f"{low:.1f} to {high:.1f} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    label: str
+    steps: Steps
+    bounds: Bounds
+
+    def only_prolongs(self, other: WhatIf) -> bool:
+        """It begins as the other, and no task ever came to the rest."""
+        return self.steps[: len(other.steps)] == other.steps and self.bounds.gist == other.bounds.gist
+
+    def sentence(self, actual: Bounds) -> str:
+        found = self.bounds
+        priced = bool(actual.cost_low) and found.cost_low is not None
+        unknown = "" if found.exact else f" ({found.unknown} of {found.of} tasks unknown)"
+        return f"{self.label}: {_said(found, priced)}{unknown} instead of {_said(actual, priced)}"
+
+
+def actual(tasks: Sequence[Tries]) -> Bounds:
+    """What was: every chosen patch has its verdict, and every attempt was paid for."""
+    resolved = sum(task.resolved for task in tasks)
+    attempts = [attempt for task in tasks for attempt in task.attempts]
+    cost = total(attempt.cost for attempt in attempts)
+    return Bounds(
+        of=len(tasks),
+        resolved_low=resolved,
+        resolved_high=resolved,
+        attempts=len(attempts),
+        cost_low=cost,
+        cost_high=cost,
+        complete=True,
+    )
+
+
+def recorded(tasks: Sequence[Tries]) -> Recorded:
+    return [{attempt.at: attempt for attempt in task.attempts} for task in tasks]
+
+
+def bounds(found: Recorded, steps: Steps, *, cut: bool = False) -> Bounds:
+    """Of the ladder of these steps. `cut`: it is the beginning of the recorded one, and ends where that ended."""
+    low = high = attempts = 0
+    costs, complete = list[float | None](), True
+    for task in found:
+        made, whole = _climbed(task, steps, cut=cut)
+        resolved = _chosen(made).resolved if whole else None
+        low += resolved is True
+        high += resolved is not False
+        attempts += len(made)
+        costs.append(total(each.cost for each in made))
+        complete = complete and whole
+    cost = total(costs)
+    return Bounds(
+        of=len(found),
+        resolved_low=low,
+        resolved_high=high,
+        attempts=attempts,
+        cost_low=cost,
+        cost_high=cost if complete else None,
+        complete=complete,
+    )
+
+
+def _climbed(attempts: Mapping[Place, Tried], steps: Steps, *, cut: bool) -> tuple[list[Tried], bool]:
+    """What would have been made, as far as that is known, and whether it is."""
+    made = list[Tried]()
+    for step in steps:
+        attempt = attempts.get(step)
+        if attempt is not None:
+            made.append(attempt)
+            if attempt.settled:
+                return made, True
+        elif not (cut and any(at.source == step.source for at in attempts)):
+            return made, False
+    # As in a real one: without an edit that ends it, a broken attempt leaves it open.
+    return made, bool(made) and not any(attempt.error for attempt in made)
+
+
+def _chosen(made: Sequence[Tried]) -> Tried:
+    """Of equals the earliest, as ever."""
+    return min(made, key=lambda attempt: attempt.rank)
+
+
+def find(tasks: Recorded, rungs: Mapping[Place, str]) -> list[WhatIf]:
+    """All that are looked at; `rungs` are those of the recorded ladder, in order, with their titles."""
+    titles = {(at.source, at.place): title for at, title in rungs.items()}
+    reached = Counter((at.source, at.place) for task in tasks for at in task if at.round == 1)
+    starts = {each for each, number in reached.items() if len(tasks) - number <= FEW * len(tasks)}
+    found = dict[Steps, WhatIf]()
+    for label, steps, cut in (*_prefixes(tuple(rungs), titles), *_orders(tuple(rungs), titles, starts)):
+        if steps not in found:
+            found[steps] = WhatIf(label=label, steps=steps, bounds=bounds(tasks, steps, cut=cut))
+    return list(found.values())
+
+
+def _prefixes(rungs: Steps, titles: Titles) -> Iterator[tuple[str, Steps, bool]]:
+    """The recorded ladder is none of its own; of several runs each was climbed to its end, which one would not be."""
+    several = len({at.source for at in rungs}) > 1
+    for length in range(1, len(rungs) + several):
+        steps = rungs[:length]
+        order = list(dict.fromkeys((at.source, at.place) for at in steps))
+        if steps == _rounds(order, steps[-1].round):
+            label = _label([titles[each] for each in order], steps[-1].round, alone=len(titles) > 1)
+        else:
+            label = f"the first {length} rungs ({some([titles[at.source, at.place] for at in steps])})"
+        yield label, steps, True
+
+
+def _orders(rungs: Steps, titles: Titles, starts: Collection[tuple[int, int]]) -> Iterator[tuple[str, Steps, bool]]:
+    """Models in any order, in one round or more; of one that few tasks came to, nobody knows how it starts."""
+    firsts = [each for each in titles if each in starts]
+    orders = (
+        (first, *rest)
+        for size in range(len(titles))
+        for first in firsts
+        for rest in permutations([each for each in titles if each != first], size)
+    )
+    for order in islice(orders, ORDERS):
+        for tries in range(1, min(ROUNDS, max(at.round for at in rungs)) + 1):
+            label = _label([titles[each] for each in order], tries, alone=len(titles) > 1)
+            yield label, _rounds(order, tries), False
+
+
+def _rounds(order: Sequence[tuple[int, int]], tries: int) -> Steps:
+    return tuple(
+        Place(source=source, round=round_, place=place) for round_ in range(1, tries + 1) for source, place in order
+    )
+
+
+def _label(titles: Sequence[str], tries: int, *, alone: bool) -> str:
+    counted = "1 try" if tries == 1 else f"{tries} tries"
+    if len(titles) == 1:
+        return f"{titles[0]}{' alone' if alone else ''}, {counted}"
+    return f"{titles[0]} first, then {', '.join(titles[1:])}, {counted}"
+
+
+def told(found: Sequence[WhatIf], was: Bounds) -> list[WhatIf]:
+    """Those worth a sentence: enough of them is known, and each says something else than what was and the others.
+
+    The surest first, then those that solve most, then the cheapest.
+    """
+    known = [each for each in found if each.bounds.unknown <= FEW * was.of]
+    different = list[WhatIf]()
+    for each in sorted(known, key=lambda each: len(each.steps)):
+        if each.bounds.gist != was.gist and not any(each.only_prolongs(other) for other in different):
+            different.append(each)
+    return sorted(different, key=_worth)[:LISTED]
+
+
+def _worth(each: WhatIf) -> tuple[bool, int, float, int, int]:
+    found = each.bounds
+    cost = float("inf") if found.cost_low is None else found.cost_low
+    return not found.exact, -found.resolved_low, cost, found.attempts, len(each.steps)
+
+
+def _said(found: Bounds, priced: bool) -> str:
+    least = "" if found.complete else "at least "
+    if priced and found.cost_low is not None:
+        return f"{found.rate} for {least}{money(found.cost_low)}"
+    return f"{found.rate} in {least}{found.attempts} attempt{'s' if found.attempts != 1 else ''}"
+
+
+def money(cost: float) -> str:
+    return f"{cost:.2f} USD" if cost >= 1 or not cost else f"{cost:.4f} USD"
+
+
+def _rounded(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)

@@ -1,0 +1,77 @@
+"""`aider.yaml`: a record as the data of aider's polyglot leaderboard has it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retrial.reports.exports import Export
+from retrial.reports.exports.text import line
+from retrial.store.runs import Run
+
+FIRST = (
+    "dirname", "test_cases", "model", "edit_format", "editor_model", "editor_edit_format", "commit_hash",
+    "reasoning_effort", "thinking_tokens", "pass_rate_1", "pass_rate_2", "pass_num_1", "pass_num_2",
+    "percent_cases_well_formed", "error_outputs", "num_malformed_responses", "num_with_malformed_responses",
+    "user_asks", "lazy_comments", "syntax_errors", "indentation_errors", "exhausted_context_windows",
+    "prompt_tokens", "completion_tokens", "test_timeouts", "total_tests", "command", "date", "versions",
+    "seconds_per_case", "total_cost",
+)  # fmt: skip
+"""In the order of the leaderboard."""
+LONGEST = 2_000
+SECOND = {"pass_rate_2": "pass_rate_1", "pass_num_2": "pass_num_1"}
+
+
+def render(run: Run, content: Mapping[str, Any]) -> bytes | None:
+    """None for predictions whose chats nobody knows, and where no turn was ever checked: nothing passed or failed."""
+    import yaml
+
+    known = content["aider"]
+    if "pass_rate_1" not in known:
+        return None
+    remarks = "".join(f"# {remark}\n" for remark in _remarks(known))
+    text = yaml.safe_dump([_record(known)], sort_keys=False, allow_unicode=True, width=LONGEST)
+    return (remarks + text).encode()
+
+
+def _record(known: Mapping[str, Any]) -> dict[str, object]:
+    """What is unknown is left out."""
+    whole = {**{name: known[other] for name, other in SECOND.items()}, **known}
+    order = dict.fromkeys((*FIRST, *whole))
+    return {name: _value(name, whole[name]) for name in order if whole.get(name) is not None}
+
+
+def _value(name: str, value: object) -> object:
+    if name == "date":
+        return _date(str(value)) or line(value)
+    return line(value, LONGEST) if isinstance(value, str) else value
+
+
+def _date(text: str) -> datetime.date | None:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _remarks(known: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader of the record could take for something else."""
+    yield "Made by Retrial: commit_hash and versions are its own, not aider's."
+    if "pass_rate_2" not in known:
+        yield _no_second_turn(known)
+    if known.get("total_cost") is None:
+        yield "total_cost is left out: a price is unknown."
+
+
+def _no_second_turn(known: Mapping[str, Any]) -> str:
+    if known["pass_num_1"] == known["test_cases"]:
+        return "No task needed a second turn: pass_rate_2 is pass_rate_1."
+    return (
+        "No task was given a second turn (as with --turns 1): pass_rate_2 repeats pass_rate_1, "
+        "and cannot be compared with that of others."
+    )
+
+
+def make() -> Export:
+    return render

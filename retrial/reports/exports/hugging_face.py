@@ -1,0 +1,60 @@
+"""`eval_results.yaml`: an entry for `.eval_results/` of a model's repository on the Hugging Face hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retrial.reports.exports import Export, objections
+from retrial.reports.exports.cases import made_elsewhere, model_names
+from retrial.reports.exports.text import line
+from retrial.store.runs import Run
+
+VERIFIED = ("SWE-bench/SWE-bench_Verified", "swe_bench_%_resolved")
+LITE = ("SWE-bench/SWE-bench_Lite", "swe_bench_lite_%_resolved")
+BOARDS = {"swe-bench-verified": VERIFIED, VERIFIED[0]: VERIFIED, "swe-bench-lite": LITE, LITE[0]: LITE}
+"""What `-b` was given → id of the data set and of its task; a copy that lies elsewhere may have been changed."""
+LONGEST = 500
+
+
+def render(run: Run, content: Mapping[str, Any]) -> bytes | None:
+    """None for benchmarks without such a leaderboard, for what no model made, and for an agent that did not work."""
+    import yaml
+
+    source = str(content["provenance"].get("benchmark", {}).get("source", ""))
+    board = BOARDS.get(source.removesuffix(":test"))
+    if board is None or "kind" in content["provenance"] or content.get("agent_failed"):
+        return None
+    dataset, task = board
+    started = str(run.config().get("started", "")) if run.exists() else ""
+    entry = {
+        "dataset": {"id": dataset, "task_id": task},
+        "value": content["rate_of_benchmark"]["percent"],
+        **({"date": started} if started else {}),
+        "notes": "; ".join(_notes(content)),
+    }
+    remarks = "".join(f"# {remark}\n" for remark in _remarks(run, content))
+    return (remarks + yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=LONGEST * 8)).encode()
+
+
+def _notes(content: Mapping[str, Any]) -> Iterator[str]:
+    """The setup, in a line."""
+    rate, whole = content["rate"], content["rate_of_benchmark"]
+    yield f"Retrial {content['provenance'].get('retrial', '')}".strip()
+    yield line(", ".join(model_names(content)), LONGEST)
+    yield "attempts unknown" if made_elsewhere(content) else f"attempts {rate['attempts']}"
+    yield f"{whole['resolved']} of {whole['of']} resolved, {rate['of']} measured, the rest counted as unresolved"
+    if "original" in str(content["visible_tests"]):
+        yield "visible tests chosen by the hidden ones"
+    if content["agent_isolated"] is False:
+        yield "agent not isolated"
+
+
+def _remarks(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
+    yield "For .eval_results/ of the model's repository. To say where it can be looked up, add"
+    yield "source: {url: …, name: …, user: …}."
+    yield from (f"Against it: {line(each, LONGEST)}" for each in objections.sentences(run, content))
+
+
+def make() -> Export:
+    return render

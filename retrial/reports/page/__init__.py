@@ -1,0 +1,124 @@
+"""results.json as a page: one file that needs no server and no network, and tells nothing that is not in it."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from retrial.score import FROM_CACHE
+from retrial.store.runs import Run
+from retrial.system.secrets import KNOWN
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+_KEPT = re.compile(r"^([0-9a-f]{24}) ([A-Za-z0-9+/=]+)$", re.MULTILINE)
+"""A line of the packed pieces: key and content."""
+
+
+def write(run: Run, content: Mapping[str, Any]) -> Path | None:
+    """`report.html`, beside results.json."""
+    return run.write_beside("report.html", render(run, content).encode("utf-8", "replace"))
+
+
+def render(run: Run, content: Mapping[str, Any]) -> str:
+    from retrial.reports.page import run as run_page
+
+    return _page("report.html.j2", content, details=list(_packed_details(run, content)), **run_page.build(content))
+
+
+def write_comparison(run: Run, content: Mapping[str, Any]) -> Path | None:
+    """`compare.html`: of runs side by side, of a grid, of repeats."""
+    from retrial.reports.page import comparison
+
+    names = [row["run"] for row in content["runs"]]
+    linked = {name for name in names if (run.folder.parent / name / "report.html").is_file()}
+    text = _page("compare.html.j2", content, **comparison.build(content, linked))
+    return run.write_beside("compare.html", text.encode("utf-8", "replace"))
+
+
+def _page(template: str, content: Mapping[str, Any], **values: Any) -> str:
+    from markupsafe import Markup
+
+    from retrial.reports.page.numbers import Numbers
+
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            c=content,
+            n=Numbers(content),
+            style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            # Whatever else might come to stand in the page, nothing but this script runs.
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **values,
+        )
+    )
+
+
+@functools.cache
+def environment() -> Environment:
+    import jinja2
+
+    from retrial.reports.page import numbers
+    from retrial.reports.page.text import finalize
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        finalize=finalize,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["shown"] = numbers.shown
+    made.filters["words"] = lambda text: str(text).replace("_", " ")
+    return made
+
+
+def _packed_details(run: Run, content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of each instance: the key of what it is made from, and the piece of HTML, packed.
+
+    What the page before had of the same content is taken from there.
+    """
+    from retrial.reports.page import instance
+
+    before = dict(_KEPT.findall(run.beside("report.html")))
+    template = environment().get_template("details.html.j2")
+    most, version = instance.room(len(content["instances"])), _version()
+    patches = run.patches()
+    for row in content["instances"]:
+        instance_id = row["instance_id"]
+        material = instance.Material(
+            row=row,
+            # Masked once more: packed, nobody could; and not every key was known when these were written.
+            patch=KNOWN.masked(patches.get(instance_id, "")),
+            chat=KNOWN.masked(run.chat(instance_id)),
+            # Where it was known before, all else is the same.
+            log=KNOWN.masked(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
+        )
+        key = material.key(most, version)
+        yield key, before.get(key) or _packed(instance.render(template, material, most))
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+
+
+@functools.cache
+def _version() -> str:
+    """Of this folder: another template makes another page."""
+    found = hashlib.sha256()
+    for path in sorted(HERE.iterdir()):
+        if path.suffix in (".py", ".j2"):
+            found.update(path.read_bytes())
+    return found.hexdigest()

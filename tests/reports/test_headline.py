@@ -1,0 +1,118 @@
+"""What report.py prints at the end: short enough to be pasted, and coloured for people alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from retrial.reports.headline import render, summary
+from retrial.reports.results import Report, results
+from retrial.rows import brief
+from retrial.submissions import Submission
+from retrial.system import colours
+from retrial.types import Outcome
+from tests.rows import attempt, record, row
+
+PAINT = (
+    "from retrial.system import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+)
+
+
+def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run() -> None:
+    outcomes = (*Outcome,)
+    rows = tuple(brief(row(f"task-{outcome}", outcome)) for outcome in outcomes if outcome is not Outcome.UNVERIFIED)
+    report = Report(
+        run="R",
+        benchmark="bench",
+        benchmark_size=20,
+        visible_is_hidden=False,
+        scored=rows,
+        skipped={"x": "old"},
+        records={each.task.instance_id: record(each.task.instance_id, attempt()) for each in rows},
+        started="2026-01-02T03:04:05+00:00",
+        visible_tests="original",
+    )
+    lines = summary(report, results(report))
+    assert len(lines) <= 10
+    assert lines[0].startswith("bench, m, 2026-01-02, Retrial ")
+    assert [line.split("  ")[0] for line in lines[1:6]] == ["resolved", "unresolved", "not measured", "skipped", "rate"]
+    assert any(line.startswith("cost ") for line in lines)
+
+
+def printed(*, terminal: bool, **environment: str) -> str:
+    """What a program of its own prints, to a terminal or into a pipe."""
+    known = {**os.environ, "TERM": "xterm", **environment}
+    if not terminal:
+        return subprocess.run(
+            [sys.executable, "-c", PAINT], env=known, capture_output=True, text=True, check=True
+        ).stdout
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", PAINT], env=known, stdout=theirs):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+    os.close(ours)
+    return said.decode()
+
+
+def test_outcomes_have_colours_on_a_terminal() -> None:
+    said = printed(terminal=True, NO_COLOR="")
+    assert f"{colours.GREEN}resolved{colours.PLAIN}" in said
+    assert f"{colours.RED}tests_failed{colours.PLAIN}" in said
+    assert f"{colours.BOLD}rate  50 %" in said
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment"), [(False, {}), (True, {"NO_COLOR": "1"}), (True, {"TERM": "dumb"})]
+)
+def test_and_nowhere_else(terminal: bool, environment: dict[str, str]) -> None:
+    assert "\033[" not in printed(terminal=terminal, **environment)
+
+
+def test_a_models_name_writes_no_line_of_its_own() -> None:
+    scored = brief(
+        replace(row("one", Outcome.RESOLVED), submission=submitted("a\nresolved 99\n::error::x \x1b[31m\u202e"))
+    )
+    report = Report(run="R", benchmark="b", benchmark_size=1, visible_is_hidden=False, scored=(scored,))
+    told = render(report, results(report))
+    assert "resolved 99" in told
+    assert not any(line.startswith(("resolved 99", "::error")) for line in told.splitlines())
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+def submitted(name: str) -> Submission:
+    return Submission(instance_id="one", model_name_or_path=name, patch="")
+
+
+def test_nothing_measured_is_no_rate() -> None:
+    report = Report(
+        run="R",
+        benchmark="b",
+        benchmark_size=1,
+        visible_is_hidden=False,
+        scored=(brief(row("one", Outcome.NOT_MEASURED)),),
+    )
+    assert "rate          none: nothing was measured" in summary(report, results(report))
+
+
+def test_what_a_terminal_cannot_write_ends_nothing() -> None:
+    code = (
+        "import sys; from retrial.system.secrets import KNOWN; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "a \\u2026 \\ud800 b\n")
