@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrial.agents._finding import LISTED, LONGEST_PATH, SHOWN
 from retrial.agents.edit import FEEDBACK_LINES
+from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
 from retrial.budget import size
 from retrial.config import HarnessOptions
 from retrial.models.prices import Price

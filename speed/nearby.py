@@ -1,4 +1,4 @@
-"""How often `retrial/benchmarks/swebench/nearby_tests.py` chooses, for a gold patch, a test that the hidden tests change.
+"""How often `retrial/benchmarks/swebench/nearby_tests.py` chooses a test that the hidden tests change.
 
 Beside it the trivial rule: files named after an edited one (`test_<stem>.py`, `<stem>_test.py`), wherever they lie.
 """

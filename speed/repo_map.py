@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial import repo_map
-from retrial.agents import _finding
+from retrial.agents.edit import file_picker, repo_map
+from retrial.agents.edit.repo_map import grammars
 from retrial.benchmarks.swebench import RESERVED
 from retrial.patches import apply
 from retrial.patches.clones import RepositoryTree
-from retrial.repo_map import _grammars
 from retrial.reports.analysis.stats import wilson
 from retrial.types import Environment, Task
 from speed.nearby import Sample, clone, pick, read, tree
@@ -94,7 +93,7 @@ def editable(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
         path: content
         for path, content in files.items()
-        if len(content) <= _finding.SHOWN and b"\0" not in content and not apply.matches(path, RESERVED)
+        if len(content) <= file_picker.SHOWN and b"\0" not in content and not apply.matches(path, RESERVED)
     }
 
 
@@ -115,7 +114,7 @@ def paths_alone(sample: Sample, problem: str, files: Collection[str], tokens: in
         editable=(),
     )
     listed: list[str] = []
-    for path in _finding.candidates(task, files):
+    for path in file_picker.candidates(task, files):
         tokens -= repo_map.tokens(f"{path}\n")
         if tokens < 0:
             break
@@ -156,7 +155,7 @@ def measure_time(options: argparse.Namespace) -> None:
     assert place, f"no clone of {options.of}"
     found = tree(place, "HEAD")
     plain = editable(found)
-    paths = [path for path in (*plain, *found) if _grammars.of(path) and len(found[path]) <= _finding.SHOWN]
+    paths = [path for path in (*plain, *found) if grammars.of(path) and len(found[path]) <= file_picker.SHOWN]
     files = {path: found[path] for path in list(dict.fromkeys(paths))[: options.files]}
     problem = "The session is lost when a request has no cookie, and get_queryset() raises KeyError."
     with tempfile.TemporaryDirectory() as folder:

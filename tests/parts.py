@@ -15,8 +15,8 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from retrial import registry
-from retrial.agents import _aider_env
-from retrial.agents._aider_env import Installation
+from retrial.agents.aider import install
+from retrial.agents.aider.install import Installation
 from retrial.errors import EnvironmentMissing, ModelError, UsageError
 from retrial.models import weights as model_weights
 from retrial.protocols import Context, Sandbox
@@ -95,7 +95,7 @@ def weights() -> Path:
 
 def aider() -> Installation:
     """Return an aider that can be run."""
-    return _provide("aider", _aider_env, lambda: _aider_env.own(paths.cache(), print))
+    return _provide("aider", install, lambda: install.own(paths.cache(), print))
 
 
 def _provide(part: str, key: object, make: Callable[[], T]) -> T:

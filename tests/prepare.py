@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from retrial import registry
-from retrial.agents import _aider_env
+from retrial.agents.aider import install
 from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageError
 from retrial.models import weights
 from retrial.protocols import Language
@@ -50,7 +50,7 @@ def run(steps: Iterable[Step]) -> None:
 
 def host_steps() -> Iterator[Step]:
     yield "weights of the embedded model", lambda: weights.weights(paths.cache())
-    yield "aider in an environment of its own", lambda: _aider_env.own(paths.cache(), _quiet)
+    yield "aider in an environment of its own", lambda: install.own(paths.cache(), _quiet)
     yield "bubblewrap", lambda: refuse(unavailable("bwrap", PYTHON))
     if unavailable("bwrap", PYTHON):
         return

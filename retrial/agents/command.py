@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from retrial.agents import _cell, _prompts
-from retrial.agents._cell import Cell, Errand, Ran
-from retrial.agents._errands import on_no_task
+from retrial.agents import isolation, prompts
+from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation.runner import on_no_task
 from retrial.attempts import Effort, Message, Usage
 from retrial.errors import NotMeasured, UsageError
 from retrial.protocols import Chat, Context, Workspace
@@ -16,7 +16,7 @@ from retrial.types import Outcome, Task, Verdict
 
 MODEL = "named"
 SPENDS = True
-PROMPTS = (_prompts.TASK, _prompts.WHOLE_REPOSITORY, _prompts.READ_ONLY, _prompts.ON_ITS_OWN)
+PROMPTS = (prompts.TASK, prompts.WHOLE_REPOSITORY, prompts.READ_ONLY, prompts.ON_ITS_OWN)
 """Part of a run's identity."""
 USAGE = "usage.json"
 LAST_LINE = 300
@@ -46,7 +46,7 @@ class CommandAgent:
         errand = Errand(
             command=("/bin/sh", "-c", self._command),
             environment={"RETRIAL_MODEL": self._model, "RETRIAL_SEED": str(model.seed)},
-            files={"prompt.md": _prompts.instructions(task).encode()},
+            files={"prompt.md": prompts.instructions(task).encode()},
         )
         ran = self._cell.run(errand, workspace, test, model.left)
         spent, problem = read_usage(ran.results)
@@ -65,7 +65,7 @@ def make(context: Context) -> CommandAgent:
     """Raises: UsageError."""
     if not context.options.command:
         raise UsageError("Agent 'command' runs a command of yours: give it with --command 'CMD'.")
-    cell = _cell.choose(context.options)
+    cell = isolation.choose(context.options)
     _refuse_missing(context.options.command, cell)
     return CommandAgent(context.options.command, context.model, cell)
 

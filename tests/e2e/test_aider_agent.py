@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retrial.agents import _aider_env
+from retrial.agents.aider import install
 from tests import parts
 from tests.conftest import Run
 from tests.servers import Answer, ChatServer, reply, status
@@ -54,7 +54,7 @@ def test_it_solves_a_task_once_it_has_seen_what_the_tests_say(run: Run, home: Pa
     assert "sum_two.py" in first and "See the testing errors above" in second
     agent = read(home, "run.json")["agent"]
     assert agent["name"] == "aider" and agent["isolated"] is True
-    assert f"aider-chat=={agent['version']}" in _aider_env.REQUIREMENTS.read_text().splitlines()
+    assert f"aider-chat=={agent['version']}" in install.REQUIREMENTS.read_text().splitlines()
     record = read(home, f"{TASK}.json")
     (attempt,) = record["all_results"]
     assert attempt["tests_outcomes"] == [False, True] and attempt["plausible"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from retrial import formats, registry
-from retrial.agents import _finding
-from retrial.agents._prompts import READ_ONLY, REPOSITORY, TASK, offered
+from retrial.agents.edit import file_picker
+from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort, Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.patches import apply
@@ -37,7 +37,7 @@ LINT = """\
 Fix these errors in {files}."""
 UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
 
-PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *_finding.PROMPTS, *formats.SHARED)
+PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *file_picker.PROMPTS, *formats.SHARED)
 """Part of a run's identity."""
 
 # What a model writes instead of code: a comment with an ellipsis.
@@ -98,21 +98,21 @@ class Session:
 
     def _find(self, map_tokens: int, cache: Path) -> str:
         """Which files are offered is the model's choice; returns what it must know of those that are not."""
-        files = _finding.editable(self._task)
+        files = file_picker.editable(self._task)
         self._sizes = {path: len(content) for path, content in files.items()}
-        self._say(_finding.asked(self._task, files, map_tokens, cache))
+        self._say(file_picker.asked(self._task, files, map_tokens, cache))
         for left in range(self._reflections, -1, -1):
             reply = self._ask()
-            named = _finding.named(formats.without_reasoning(reply.text), self._sizes)
+            named = file_picker.named(formats.without_reasoning(reply.text), self._sizes)
             self._offered = named.taken
-            no_room = _finding.no_room(named.refused)
+            no_room = file_picker.no_room(named.refused)
             if named.taken or not left:
                 return no_room
             self._note_malformed(reply, Fault.NO_NAME)
             if self._repeated:
                 return no_room
             self.add(reflections=1)
-            self._say(no_room or _finding.NONE_NAMED)
+            self._say(no_room or file_picker.NONE_NAMED)
         raise AssertionError("the last reflection always returns")
 
     @property
@@ -177,9 +177,9 @@ class Session:
         if unseen.taken:
             self._offered += unseen.taken
             listings = "".join(_listing(path, self._text(path)) for path in unseen.taken)
-            return (found.problem + _finding.NOT_SEEN).lstrip() + listings
+            return (found.problem + file_picker.NOT_SEEN).lstrip() + listings
         if unseen.refused:
-            found = Edits(problem=_finding.no_room(unseen.refused), fault=Fault.NOT_ALLOWED)
+            found = Edits(problem=file_picker.no_room(unseen.refused), fault=Fault.NOT_ALLOWED)
         if not found.problem:
             found = self._apply(found)
         if found.problem:
@@ -197,13 +197,13 @@ class Session:
             self.add(notes=(REPEATED,))
         self._malformed.add(words)
 
-    def _unseen(self, reply: Reply, found: Edits) -> _finding.Named:
+    def _unseen(self, reply: Reply, found: Edits) -> file_picker.Named:
         """Files of the repository that a reply edits, or seems to, though they were not shown."""
         paths = [edit.path for edit in found.edits]
         if found.fault in (Fault.NO_NAME, Fault.NO_MATCH, Fault.NOT_ALLOWED):
-            paths = _finding.paths(formats.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
+            paths = file_picker.paths(formats.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
         wanted = [path for path in paths if path in self._sizes and path not in self._offered]
-        return _finding.fitting(wanted, self._sizes, self._offered)
+        return file_picker.fitting(wanted, self._sizes, self._offered)
 
     def _allowed(self, path: str) -> bool:
         """What was offered, and new files. A file that is there is never written over unseen; one of a repository's

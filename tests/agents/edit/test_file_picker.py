@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.agents import _finding
+from retrial.agents.edit import file_picker
 from retrial.patches import git
 from tests.repository_task import Scripted, attempt, repository
 
@@ -15,7 +15,7 @@ ROUNDING = b"def rounded(x):\n    return int(x)\n"
 FILES = {
     "calc/core.py": CORE,
     "calc/rounding.py": ROUNDING,
-    "calc/large.py": b"# line\n" * (_finding.SHOWN // 7 + 1),
+    "calc/large.py": b"# line\n" * (file_picker.SHOWN // 7 + 1),
     "calc/logo.png": b"\x89PNG\0\0",
     "calc/link.py": b"core.py",
     "calc/\udcff.py": b"1",
@@ -35,19 +35,19 @@ def whole(path: str, content: bytes) -> str:
 
 
 def test_only_text_that_may_be_changed_can_be_named() -> None:
-    assert set(_finding.editable(TASK)) == {"calc/core.py", "calc/rounding.py", "calc/large.py", "README.md"}
+    assert set(file_picker.editable(TASK)) == {"calc/core.py", "calc/rounding.py", "calc/large.py", "README.md"}
 
 
 def test_without_a_map_sources_are_listed_and_those_that_the_problem_speaks_of_come_first() -> None:
     sources = ["calc/core.py", "calc/rounding.py", "README.md"]
-    assert _finding.candidates(repository(FILES, "rounding is off"), sources)[0] == "calc/rounding.py"
-    assert _finding.candidates(repository(FILES, "see calc.core for why"), sources)[0] == "calc/core.py"
-    assert "README.md" not in _finding.candidates(repository(FILES, "README"), sources)
+    assert file_picker.candidates(repository(FILES, "rounding is off"), sources)[0] == "calc/rounding.py"
+    assert file_picker.candidates(repository(FILES, "see calc.core for why"), sources)[0] == "calc/core.py"
+    assert "README.md" not in file_picker.candidates(repository(FILES, "README"), sources)
 
 
 @pytest.mark.parametrize("map_tokens", [0, 2048])
 def test_a_model_is_shown_no_file_that_it_could_not_be_given(map_tokens: int, tmp_path: Path) -> None:
-    said = _finding.asked(TASK, _finding.editable(TASK), map_tokens, tmp_path)
+    said = file_picker.asked(TASK, file_picker.editable(TASK), map_tokens, tmp_path)
     assert "calc/core.py" in said
     assert not any(path in said for path in ("calc/large.py", "calc/logo.png", "calc/link.py", "tests/test_core.py"))
 
@@ -55,21 +55,21 @@ def test_a_model_is_shown_no_file_that_it_could_not_be_given(map_tokens: int, tm
 def test_a_reply_names_files_in_any_dress() -> None:
     sizes = {"calc/core.py": 10, "calc/rounding.py": 10}
     reply = "I would change `./calc/rounding.py`, then\n- **calc/core.py**.\nNot tests/test_core.py."
-    assert _finding.named(reply, sizes).taken == ("calc/rounding.py", "calc/core.py")
-    assert _finding.named("None of them.", sizes) == _finding.Named()
-    assert _finding.named("Both:\n\n- `app/[id] (2).py`", {"app/[id] (2).py": 1}).taken == ("app/[id] (2).py",)
+    assert file_picker.named(reply, sizes).taken == ("calc/rounding.py", "calc/core.py")
+    assert file_picker.named("None of them.", sizes) == file_picker.Named()
+    assert file_picker.named("Both:\n\n- `app/[id] (2).py`", {"app/[id] (2).py": 1}).taken == ("app/[id] (2).py",)
 
 
 def test_the_end_of_a_path_names_a_file_if_no_other_ends_so() -> None:
     sizes = {"a/calc/core.py": 1, "a/calc/rounding.py": 1, "b/rounding.py": 1}
-    assert _finding.named("calc/core.py and rounding.py", sizes).taken == ("a/calc/core.py",)
-    assert _finding.named("core.py, b/rounding.py", sizes).taken == ("b/rounding.py",)
+    assert file_picker.named("calc/core.py and rounding.py", sizes).taken == ("a/calc/core.py",)
+    assert file_picker.named("core.py, b/rounding.py", sizes).taken == ("b/rounding.py",)
 
 
 def test_no_more_is_taken_than_can_be_shown() -> None:
-    sizes = {"a.py": _finding.SHOWN - 5, "b.py": 10, "c.py": 5}
-    assert _finding.named("a.py b.py c.py", sizes) == _finding.Named(("a.py", "c.py"), ("b.py",))
-    assert len(_finding.named(" ".join(f"f{n}.py" for n in range(9)), {f"f{n}.py": 1 for n in range(9)}).taken) == 5
+    sizes = {"a.py": file_picker.SHOWN - 5, "b.py": 10, "c.py": 5}
+    assert file_picker.named("a.py b.py c.py", sizes) == file_picker.Named(("a.py", "c.py"), ("b.py",))
+    assert len(file_picker.named(" ".join(f"f{n}.py" for n in range(9)), {f"f{n}.py": 1 for n in range(9)}).taken) == 5
 
 
 def test_the_model_names_a_file_is_shown_it_and_edits_it(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_model_names_a_file_is_shown_it_and_edits_it(tmp_path: Path) -> None
 def test_a_model_that_names_nothing_is_asked_again_and_one_that_never_does_has_no_edit(tmp_path: Path) -> None:
     model = Scripted(*[f"It is somewhere, says guess {number}." for number in range(4)])
     found = attempt(TASK, model, tmp_path)
-    assert model.told[1:] == [_finding.NONE_NAMED] * 3
+    assert model.told[1:] == [file_picker.NONE_NAMED] * 3
     assert found.effort is not None
     assert (found.patch, found.effort.notes) == ("", ("the model named no file to edit",))
 

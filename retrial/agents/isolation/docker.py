@@ -11,11 +11,10 @@ from typing import Any
 from docker.api import APIClient
 from docker.types import LogConfig, Mount, Ulimit
 
-from retrial.agents import _errands
-from retrial.agents._cell import ALWAYS, FILES, WORKSPACE, Errand, Ran
-from retrial.agents._errands import LIMITS, Kit
-from retrial.agents._given import Given
-from retrial.agents._tests_socket import TestsSocket
+from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, Errand, Ran, runner
+from retrial.agents.isolation.grants import Given
+from retrial.agents.isolation.runner import LIMITS, Kit
+from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace
 from retrial.sandboxes import docker as engines
@@ -43,7 +42,7 @@ class DockerCell:
                     return f"the image {self._image} is not there: docker pull {self._image}"
         except SandboxError as error:
             return str(error)
-        return _errands.trial(self, self._given.paths)
+        return runner.trial(self, self._given.paths)
 
     def describe(self) -> Mapping[str, object]:
         with engines.engine() as client:
@@ -56,7 +55,7 @@ class DockerCell:
             if os.geteuid() == 0:
                 workspace.hand_over(user_namespace.ID)
             with (
-                _errands.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
+                runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
                 TestsSocket(kit.folder, check) as tests,
                 engines.engine() as client,
             ):
@@ -129,7 +128,7 @@ def _listen(client: APIClient, container: str, kit: Kit, tests: TestsSocket, lef
         with suppress(BrokenPipeError, ConnectionResetError):
             raw.sendall(kit.greeting)
         engines.half_close(raw)
-        return _errands.listen(raw.fileno(), None, tests, left, take)
+        return runner.listen(raw.fileno(), None, tests, left, take)
 
 
 def _status(client: APIClient, container: str) -> int:

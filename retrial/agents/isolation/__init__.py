@@ -17,7 +17,7 @@ from retrial.protocols import Workspace
 from retrial.types import Verdict
 
 if TYPE_CHECKING:
-    from retrial.agents._given import Given
+    from retrial.agents.isolation.grants import Given
 
 WORKSPACE = "/workspace"
 FILES = "/run/retrial"
@@ -75,13 +75,13 @@ class Cell(Protocol):
 
 def choose(options: HarnessOptions) -> Cell:
     """Raises: UsageError when programs cannot be run apart from this host, and nobody said that they need not be."""
-    from retrial.agents import _given
+    from retrial.agents.isolation import grants
 
-    given = _given.read(options)
+    given = grants.read(options)
     if options.agent_on_host and options.agent_image:
         raise UsageError("--agent-on-host and --agent-image exclude each other.")
     if options.agent_on_host:
-        from retrial.agents._host_cell import HostCell
+        from retrial.agents.isolation.none import HostCell
 
         return HostCell(given)
     cell = _isolated(options.agent_image, given)
@@ -92,9 +92,9 @@ def choose(options: HarnessOptions) -> Cell:
 
 def _isolated(image: str, given: Given) -> Cell:
     if image:
-        from retrial.agents._docker_cell import DockerCell
+        from retrial.agents.isolation.docker import DockerCell
 
         return DockerCell(image, given)
-    from retrial.agents._bwrap_cell import BwrapCell
+    from retrial.agents.isolation.bwrap import BwrapCell
 
     return BwrapCell(given)

@@ -1,6 +1,6 @@
 """The real aider, in an environment and a cell of its own: it asks its model itself, and tests through ours.
 
-`_aider_driver.py` runs it there. What it did to the workspace we see for ourselves; what it says of it is counted.
+`driver.py` runs it there. What it did to the workspace we see for ourselves; what it says of it is counted.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from retrial.agents import _aider_env, _aider_report, _aider_route, _cell
-from retrial.agents._aider_env import Installation
-from retrial.agents._aider_report import Report
-from retrial.agents._aider_route import Route
-from retrial.agents._cell import Cell, Errand, Ran
-from retrial.agents._prompts import TASK, WHOLE_REPOSITORY, offered
+from retrial.agents import isolation
+from retrial.agents.aider import install
+from retrial.agents.aider import report as aider_report
+from retrial.agents.aider import route as aider_route
+from retrial.agents.aider.install import Installation
+from retrial.agents.aider.report import Report
+from retrial.agents.aider.route import Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
+from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
 from retrial.attempts import Effort, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
@@ -45,7 +48,7 @@ PROMPTS = (TASK, WHOLE_REPOSITORY, FAILED, FAILED_THERE)
 
 OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 """Else the list of prices would be fetched."""
-DRIVER = Path(__file__).with_name("_aider_driver.py")
+DRIVER = Path(__file__).with_name("driver.py")
 # Where the driver lies differs from cell to cell: a variable says it.
 COMMAND = ("/bin/sh", "-c", 'exec "$0" -I -X utf8 "$RETRIAL_DRIVER"')
 
@@ -71,7 +74,7 @@ class AiderAgent:
             return verdicts[-1]
 
         ran = self._cell.run(self._errand(task, model.temperature), workspace, test, model.left)
-        report = _aider_report.read(ran.results)
+        report = aider_report.read(ran.results)
         if report is None:
             raise NotMeasured(f"aider left no report: {_last_line(ran)}")
         spent = replace(report.spent, cost=None) if self._options.price else report.spent
@@ -175,8 +178,8 @@ def make(context: Context) -> AiderAgent:
     options = context.options
     if context.edit_format and context.edit_format not in FORMATS:
         raise UsageError(f"aider has no edit format '{context.edit_format}'; it has {', '.join(FORMATS)}.")
-    route = _aider_route.find(context.model, options.api_base, os.environ)
-    cell = _cell.choose(options)
+    route = aider_route.find(context.model, options.api_base, os.environ)
+    cell = isolation.choose(options)
     return AiderAgent(
         installation=_installation(options, cell),
         cell=cell,
@@ -188,7 +191,7 @@ def make(context: Context) -> AiderAgent:
 
 def _installation(options: HarnessOptions, cell: Cell) -> Installation:
     if options.agent_image:
-        return _aider_env.in_image(options.aider_python or "python3", cell)
+        return install.in_image(options.aider_python or "python3", cell)
     if options.aider_python:
-        return _aider_env.given(options.aider_python)
-    return _aider_env.own(paths.cache(), say)
+        return install.given(options.aider_python)
+    return install.own(paths.cache(), say)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from retrial.agents import _cell
-from retrial.agents._cell import Cell, Errand, Ran
-from retrial.agents._errands import OUTPUT_BYTES, RESULT_BYTES
+from retrial.agents import isolation
+from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation.runner import OUTPUT_BYTES, RESULT_BYTES
 from retrial.config import HarnessOptions
 from retrial.errors import SandboxError, UsageError
 from retrial.languages.python.toolchain import interpreter
@@ -60,7 +60,7 @@ def options(kind: str, **more: Any) -> HarnessOptions:
 @functools.cache
 def plain(kind: str) -> Cell:
     """A cell whose agent is given nothing."""
-    return _cell.choose(options(kind))
+    return isolation.choose(options(kind))
 
 
 @pytest.fixture(params=["bwrap", "docker", "host"])
@@ -247,7 +247,7 @@ def test_it_gets_the_variables_that_are_named_and_no_others(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-agents")
     monkeypatch.setenv("NAMED_HERE", "it's\nhere")
     given = options(isolated, agent_env=("NAMED_HERE", "WITH_VALUE=a=b", "EMPTY="))
-    output = run(_cell.choose(given), workspace, "env; echo; env >seen", environment={"OWN": "1"}).output
+    output = run(isolation.choose(given), workspace, "env; echo; env >seen", environment={"OWN": "1"}).output
     assert "NAMED_HERE=it's\nhere\n" in output
     assert {"WITH_VALUE=a=b", "EMPTY=", "OWN=1", "RETRIAL_WORKSPACE=/workspace"} <= set(output.splitlines())
     assert "sk-not-for-agents" not in output
@@ -255,7 +255,7 @@ def test_it_gets_the_variables_that_are_named_and_no_others(
 
 def test_a_key_that_it_prints_is_not_shown_to_people(kind: str, workspace: Folder) -> None:
     given = options(kind, agent_env=("SOME_API_KEY=sk-1234567890",))
-    ran = run(_cell.choose(given), workspace, 'echo "$SOME_API_KEY" | tee key.txt')
+    ran = run(isolation.choose(given), workspace, 'echo "$SOME_API_KEY" | tee key.txt')
     assert ran.output == "[SOME_API_KEY]\n"
     assert workspace.read("key.txt") == b"sk-1234567890\n"
 
@@ -268,7 +268,7 @@ def test_it_is_not_in_the_list_of_processes_what_it_was_given(workspace: Folder)
         return Verdict(outcome=Outcome.RESOLVED)
 
     given = options("bwrap", agent_env=("SOME_API_KEY=sk-1234567890",))
-    run(_cell.choose(given), workspace, '"$RETRIAL_TEST"', check)
+    run(isolation.choose(given), workspace, '"$RETRIAL_TEST"', check)
     assert any("bwrap" in line for line in seen)
     assert not any("sk-1234567890" in line for line in seen)
 
@@ -282,7 +282,7 @@ def test_what_is_named_can_be_read_at_its_path_and_what_is_beside_it_cannot(
         (folder / "file").write_text(folder.name)
     given = options(isolated, agent_path=(str(shown),))
     ran = run(
-        _cell.choose(given), workspace, f"cat {shown}/file; cat {hidden}/file; echo x >{shown}/new; ls {tmp_path}"
+        isolation.choose(given), workspace, f"cat {shown}/file; cat {hidden}/file; echo x >{shown}/new; ls {tmp_path}"
     )
     assert ran.output.startswith("shown")
     assert not (shown / "new").exists()
@@ -301,7 +301,7 @@ def test_our_cache_is_not_in_view_even_where_all_around_it_is(
     monkeypatch.setenv("RETRIAL_CACHE", str(own / "cache"))
     (own / "rows.jsonl").write_text("secret")
     script = f"cat {own}/else; find {own}/cache; cat {own}/cache/tool {own}/rows.jsonl 2>/dev/null"
-    ran = run(_cell.choose(cell_options), workspace, script, shown=(own / "cache" / "tool",))
+    ran = run(isolation.choose(cell_options), workspace, script, shown=(own / "cache" / "tool",))
     assert ran.output.splitlines() == [f"else{own}/cache", f"{own}/cache/tool", "tool"]
 
 
@@ -392,10 +392,10 @@ def test_what_it_prints_first_cannot_pass_for_a_cell_that_did_not_start(kind: st
 def test_an_image_that_is_not_there_is_said_before_anything_runs() -> None:
     given = options("docker", agent_image="retrial-test/no-such-image:1")
     with pytest.raises(UsageError, match="docker pull retrial-test/no-such-image:1"):
-        _cell.choose(given)
+        isolation.choose(given)
 
 
 def test_without_bubblewrap_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"bubblewrap is not installed.*--agent-image.*--agent-on-host"):
-        _cell.choose(HarnessOptions(agent="command"))
+        isolation.choose(HarnessOptions(agent="command"))

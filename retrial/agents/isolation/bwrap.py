@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from retrial.agents import _errands
-from retrial.agents._cell import ALWAYS, FILES, WORKSPACE, Errand, Ran
-from retrial.agents._errands import LIMITS, Kit
-from retrial.agents._given import Given
-from retrial.agents._tests_socket import TestsSocket
+from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, Errand, Ran, runner
+from retrial.agents.isolation.grants import Given
+from retrial.agents.isolation.runner import LIMITS, Kit
+from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
@@ -35,7 +34,7 @@ class BwrapCell:
             process.check_tool()
         except SandboxError as error:
             return str(error)
-        return _errands.trial(self, self._given.paths)
+        return runner.trial(self, self._given.paths)
 
     def describe(self) -> Mapping[str, object]:
         about = {"cell": "bwrap", "bwrap": process.version(), "limits": cgroup.method().name}
@@ -49,13 +48,13 @@ class BwrapCell:
             if os.geteuid() == 0:
                 workspace.hand_over(user_namespace.ID)
             with (
-                _errands.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=python) as kit,
+                runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=python) as kit,
                 TestsSocket(kit.folder, check) as tests,
                 closing(cgroup.method().open(process.with_room(LIMITS))) as slot,
                 _start(kit, self._view(kit, workspace, shown), slot) as bubble,
             ):
                 bubble.open_pipes()
-                return _errands.attend(bubble.popen, bubble.kill, kit, tests, left)
+                return runner.attend(bubble.popen, bubble.kill, kit, tests, left)
         except OSError as error:
             raise SandboxError(f"The agent could not be run: {error}.") from error
 

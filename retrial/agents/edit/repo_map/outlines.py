@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from retrial.repo_map import _grammars
+from retrial.agents.edit.repo_map import grammars
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -54,8 +54,8 @@ def read(path: str, content: bytes) -> Outline:
 
 
 def _definitions(path: str, content: bytes) -> Iterable[Definition]:
-    grammar = _grammars.of(path)
-    loaded = _grammars.load(grammar) if grammar else None
+    grammar = grammars.of(path)
+    loaded = grammars.load(grammar) if grammar else None
     if loaded is None:
         return
     from tree_sitter import Parser, QueryCursor

@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from retrial.repo_map import _drawing, _grammars, _keeping, _ranking
-from retrial.repo_map._tokens import tokens
+from retrial.agents.edit.repo_map import grammars, outline_cache, render
+from retrial.agents.edit.repo_map import ranking as ranks
+from retrial.agents.edit.repo_map.tokens import tokens
 
 __all__ = ["draw", "tokens"]
 
@@ -29,21 +30,21 @@ def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> 
     The same for the same problem and files, whatever the cache holds.
     """
     sources = {path: files[path] for path in sorted(files) if _is_source(path, files[path])}
-    outlines = _keeping.outlines(sources or {path: files[path] for path in sorted(files)}, cache)
-    ranking = _ranking.rank(problem, outlines)
+    outlines = outline_cache.outlines(sources or {path: files[path] for path in sorted(files)}, cache)
+    ranking = ranks.rank(problem, outlines)
     foreign = _foreign(outlines)
     scores = {path: score * (_FOREIGN if path in foreign else 1.0) for path, score in ranking.scores.items()}
-    return _drawing.draw(replace(ranking, scores=scores), outlines, budget)
+    return render.draw(replace(ranking, scores=scores), outlines, budget)
 
 
 def _is_source(path: str, content: bytes) -> bool:
-    if _grammars.of(path) is None or _NOT_WRITTEN_HERE.search(path):
+    if grammars.of(path) is None or _NOT_WRITTEN_HERE.search(path):
         return False
     return len(content) <= _LONG_LINES * (1 + content.count(b"\n"))
 
 
 def _foreign(paths: Collection[str]) -> set[str]:
     """In languages of which there are few files."""
-    spoken = {path: grammar.package if (grammar := _grammars.of(path)) else "" for path in paths}
+    spoken = {path: grammar.package if (grammar := grammars.of(path)) else "" for path in paths}
     files = Counter(spoken.values())
     return {path for path, language in spoken.items() if files[language] < _FEW * len(spoken)}

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from retrial.agents import _errands
-from retrial.agents._cell import Errand, Ran
-from retrial.agents._given import Given
-from retrial.agents._tests_socket import TestsSocket
+from retrial.agents.isolation import Errand, Ran, runner
+from retrial.agents.isolation.grants import Given
+from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
@@ -40,11 +39,11 @@ class HostCell:
         names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
         try:
             with (
-                _errands.laid_out(errand, variables, **names) as kit,
+                runner.laid_out(errand, variables, **names) as kit,
                 TestsSocket(kit.folder, check) as tests,
                 _started(kit.command) as popen,
             ):
-                return _errands.attend(popen, lambda: _kill(popen), kit, tests, left)
+                return runner.attend(popen, lambda: _kill(popen), kit, tests, left)
         except OSError as error:
             raise SandboxError(f"The agent could not be run: {error}.") from error
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from posixpath import basename, splitext
 from typing import TypeAlias
 
-from retrial.repo_map._outlines import Outline, terms
+from retrial.agents.edit.repo_map.outlines import Outline, terms
 
 Scores: TypeAlias = Mapping[str, float]
 """Path → how likely, or how much of something, it is; the best has 1 where it is not said otherwise."""

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from retrial import registry, repo_map
+from retrial import registry
+from retrial.agents.edit import repo_map
 from retrial.patches import apply, git
 from retrial.types import Task
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retrial.agents._cell import Cell
-from retrial.agents._errands import on_no_task
+from retrial.agents.isolation import Cell
+from retrial.agents.isolation.runner import on_no_task
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages.python import toolchain
 from retrial.sandboxes.bwrap import toolchain_store

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrial.agents import aider
-from retrial.agents._aider_env import Installation
+from retrial.agents.aider.install import Installation
 from retrial.attempts import Effort
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from retrial import agents
-from retrial.agents import _given
-from retrial.agents._given import Given
+from retrial.agents.isolation import grants
+from retrial.agents.isolation.grants import Given
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
 def without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _given.CERTIFICATES:
+    for name in grants.CERTIFICATES:
         monkeypatch.delenv(name, raising=False)
 
 
 def test_nothing_is_given_unless_it_is_named() -> None:
-    given = _given.read(HarnessOptions())
+    given = grants.read(HarnessOptions())
     assert (given.paths, dict(given.variables)) == ((), {})
 
 
@@ -31,13 +31,13 @@ def test_certificates_that_the_environment_names_are_passed_on(tmp_path: Path, m
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     monkeypatch.setenv("CURL_CA_BUNDLE", str(tmp_path / "gone.pem"))
     monkeypatch.setenv("HTTPS_PROXY", "http://me:password@proxy")
-    given = _given.read(HarnessOptions())
+    given = grants.read(HarnessOptions())
     assert (given.paths, dict(given.variables)) == ((bundle,), {"SSL_CERT_FILE": str(bundle)})
 
 
 def test_a_variable_has_its_value_here_or_the_one_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMED", "here")
-    given = _given.read(HarnessOptions(agent_env=("NAMED", "GIVEN=a=b", "EMPTY=")))
+    given = grants.read(HarnessOptions(agent_env=("NAMED", "GIVEN=a=b", "EMPTY=")))
     assert given.variables == {"NAMED": "here", "GIVEN": "a=b", "EMPTY": ""}
     assert given.describe()["variables"] == ["EMPTY", "GIVEN", "NAMED"]
 
@@ -46,7 +46,7 @@ def test_a_variable_has_its_value_here_or_the_one_it_is_given(monkeypatch: pytes
 def test_what_the_agent_has_of_its_own_cannot_be_covered(path: str) -> None:
     if Path(path).exists():
         with pytest.raises(UsageError, match="something of its own"):
-            _given.read(HarnessOptions(agent_path=(path,)))
+            grants.read(HarnessOptions(agent_path=(path,)))
 
 
 @pytest.mark.parametrize("place", [".", "work", "link"])
@@ -58,8 +58,8 @@ def test_where_other_agents_are_at_work_cannot_be_named(
     (tmp_path / "link").symlink_to(work)
     monkeypatch.setattr(tempfile, "tempdir", str(work))
     with pytest.raises(UsageError, match="other agents are at work"):
-        _given.read(HarnessOptions(agent_path=(str(tmp_path / place),)))
-    assert _given.read(HarnessOptions(agent_path=(str(work / "agent"),))).paths == (work / "agent",)
+        grants.read(HarnessOptions(agent_path=(str(tmp_path / place),)))
+    assert grants.read(HarnessOptions(agent_path=(str(work / "agent"),))).paths == (work / "agent",)
 
 
 @pytest.mark.parametrize("place", ["cache", "cache/clones", "home/predictions", "home/logs/run", "bench", "link"])
@@ -70,7 +70,7 @@ def test_where_answers_are_kept_cannot_be_named(place: str, tmp_path: Path, monk
     for folder in ("cache/clones", "home/predictions", "home/logs/run", "bench"):
         (tmp_path / folder).mkdir(parents=True)
     with pytest.raises(UsageError, match="which no agent may see"):
-        _given.read(HarnessOptions(agent_path=(str(tmp_path / place),), benchmark=str(tmp_path / "bench")))
+        grants.read(HarnessOptions(agent_path=(str(tmp_path / place),), benchmark=str(tmp_path / "bench")))
 
 
 def test_secrets_below_what_is_shown_are_covered_by_their_path_there(tmp_path: Path) -> None:

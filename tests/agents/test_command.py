@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.agents import _prompts, command
+from retrial.agents import command, prompts
 from retrial.agents.command import read_usage
 from retrial.attempts import Effort, Message, Reply, Usage
 from retrial.benchmarks.exercism import Exercism
@@ -151,7 +151,7 @@ def test_what_is_no_json_is_an_unknown_cost(content: bytes) -> None:
 
 
 def test_the_instructions_name_the_files_and_the_test_command(task: Task) -> None:
-    text = _prompts.instructions(task)
+    text = prompts.instructions(task)
     assert text.startswith(task.problem_statement)
     assert "modify the supplied files: sum_up.py\n" in text
     assert "$RETRIAL_TEST" in text

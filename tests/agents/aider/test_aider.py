@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from retrial.agents import _aider_env, _aider_report, _aider_route, aider
-from retrial.agents._aider_env import Installation
-from retrial.agents._cell import Errand, Ran
+from retrial.agents import aider
+from retrial.agents.aider import install
+from retrial.agents.aider import report as aider_report
+from retrial.agents.aider import route as aider_route
+from retrial.agents.aider.install import Installation
+from retrial.agents.isolation import Errand, Ran
 from retrial.attempts import Effort, Usage
 from retrial.chat import MeteredChat
 from retrial.config import HarnessOptions
@@ -35,19 +38,19 @@ KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY":
     ],
 )
 def test_a_name_leads_to_its_provider_with_that_key_alone(name: str, model: str, variables: dict[str, str]) -> None:
-    route = _aider_route.find(name, "", KEYS)
+    route = aider_route.find(name, "", KEYS)
     assert (route.model, route.variables) == (model, variables)
 
 
 @pytest.mark.parametrize("name", ["gpt-test", "anthropic/gpt-test", "vllm/gpt-test", "llamacpp/gpt-test"])
 def test_at_another_address_everything_speaks_openais_protocol(name: str) -> None:
-    route = _aider_route.find(name, "http://127.0.0.1:8000/v1", {})
+    route = aider_route.find(name, "http://127.0.0.1:8000/v1", {})
     assert route.model == "openai/gpt-test"
     assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:8000/v1", "OPENAI_API_KEY": "none"}
 
 
 def test_an_address_in_the_environment_is_one_too() -> None:
-    route = _aider_route.find("gpt-test", "", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"})
+    route = aider_route.find("gpt-test", "", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"})
     assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"}
 
 
@@ -57,7 +60,7 @@ def test_an_address_in_the_environment_is_one_too() -> None:
 )
 def test_a_model_that_aider_cannot_ask_is_refused(name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        _aider_route.find(name, "", {})
+        aider_route.find(name, "", {})
 
 
 @pytest.mark.parametrize("edit_format", ["whole-func", "diff-func"])
@@ -68,10 +71,10 @@ def test_formats_that_aider_does_not_have_are_refused(edit_format: str) -> None:
 
 def test_a_python_that_is_not_there_or_has_no_aider_is_refused() -> None:
     with pytest.raises(UsageError, match="names no program"):
-        _aider_env.given("/nowhere/python")
+        install.given("/nowhere/python")
     for python in (sys.executable, "true"):
         with pytest.raises(UsageError, match="has no aider"):
-            _aider_env.given(python)
+            install.given(python)
 
 
 def test_an_environment_is_shown_under_the_name_that_leads_there_too(tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_an_environment_is_shown_under_the_name_that_leads_there_too(tmp_path: P
     program = tmp_path / "real" / "bin" / "python"
     program.write_text(f"#!/bin/sh\necho '{json.dumps(about)}'\n")
     program.chmod(0o755)
-    assert _aider_env.given(str(tmp_path / "link" / "bin" / "python")).shown == (tmp_path / "link", tmp_path / "real")
+    assert install.given(str(tmp_path / "link" / "bin" / "python")).shown == (tmp_path / "link", tmp_path / "real")
 
 
 CALL = {
@@ -100,7 +103,7 @@ def files(report: object, chat: object = ()) -> dict[str, bytes]:
 
 
 def test_what_all_calls_took_is_summed_up() -> None:
-    report = _aider_report.read(files(WHOLE))
+    report = aider_report.read(files(WHOLE))
     assert report is not None
     assert report.spent == Usage(
         calls=2, prompt_tokens=18, completion_tokens=8, cached_tokens=4, reasoning_tokens=2, cost=1.0, seconds=4.0,
@@ -109,7 +112,7 @@ def test_what_all_calls_took_is_summed_up() -> None:
 
 
 def test_one_call_of_unknown_cost_makes_the_sum_unknown() -> None:
-    report = _aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, "cost": None}]}))
+    report = aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, "cost": None}]}))
     assert report is not None and report.spent.cost is None
 
 
@@ -118,7 +121,7 @@ def test_one_call_of_unknown_cost_makes_the_sum_unknown() -> None:
     [{"cost": float("inf")}, {"cost": float("nan")}, {"cost": -1}, {"prompt_tokens": 10**30}, {"cached_tokens": -1}],
 )
 def test_one_impossible_number_makes_all_that_was_taken_unknown(number: Mapping[str, object]) -> None:
-    report = _aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, **number}]}))
+    report = aider_report.read(files({**WHOLE, "calls": [CALL, {**CALL, **number}]}))
     assert report is not None
     # Without tokens, so that no price can make too small a sum of them.
     assert report.spent == Usage(calls=2, cost=None)
@@ -128,7 +131,7 @@ def test_one_impossible_number_makes_all_that_was_taken_unknown(number: Mapping[
     "left", [{}, {"report.json": b"{"}, files([]), files({}), files({**WHOLE, "calls": [{}]}), files(WHOLE, [1])]
 )
 def test_a_report_that_is_not_whole_is_none(left: Mapping[str, bytes]) -> None:
-    assert _aider_report.read(left) is None
+    assert aider_report.read(left) is None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_a_report_that_is_not_whole_is_none(left: Mapping[str, bytes]) -> None:
 )
 def test_a_failure_is_told_as_our_own_models_are(kind: str, reached: bool, text: str, row: str) -> None:
     failure = {"kind": kind, "reached": reached, "text": text, "tries": 3}
-    report = _aider_report.read(files({**WHOLE, "ended": False, "failure": failure}))
+    report = aider_report.read(files({**WHOLE, "ended": False, "failure": failure}))
     assert report is not None and report.failure is not None
     assert (report.failure.kind, report.tries) == (row, 3)
 
@@ -171,7 +174,7 @@ def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Calla
     agent = aider.AiderAgent(
         installation=Installation(python="python", version="0", python_version="3"),
         cell=cell,
-        route=_aider_route.find("gpt-test", "http://127.0.0.1:1/v1", {"OPENAI_API_KEY": "sk-secret-1"}),
+        route=aider_route.find("gpt-test", "http://127.0.0.1:1/v1", {"OPENAI_API_KEY": "sk-secret-1"}),
         edit_format="whole",
         options=HarnessOptions(price=price),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from retrial.repo_map._outlines import Definition, Outline, terms
-from retrial.repo_map._ranking import Ranking
-from retrial.repo_map._tokens import weight
+from retrial.agents.edit.repo_map.outlines import Definition, Outline, terms
+from retrial.agents.edit.repo_map.ranking import Ranking
+from retrial.agents.edit.repo_map.tokens import weight
 
 _OUTLINED = 0.6
 """Of the budget: the share for outlines. The rest is for paths, for a file must be there before its outline helps."""

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial import repo_map
-from retrial.repo_map import _keeping
+from retrial.agents.edit import repo_map
+from retrial.agents.edit.repo_map import outline_cache
 from tests.conftest import PROJECT
 from tests.repository_task import Scripted, attempt, repository
 
 
 def test_a_grammar_that_is_missing_costs_only_its_own_outlines(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from retrial import repo_map\n"
+        "import sys; from pathlib import Path; from retrial.agents.edit import repo_map\n"
         "if sys.argv[2]: sys.modules[sys.argv[2]] = None\n"
         "files = {'a.go': b'package a\\ntype Cart struct {}\\n', 'a.py': b'class Cart(Base): pass\\n'}\n"
         "print(repo_map.draw('Cart', files, 500, Path(sys.argv[1])))"
@@ -102,7 +102,8 @@ def test_a_map_fills_its_budget_and_no_more(budget: int, tmp_path: Path) -> None
 
 def test_the_same_map_is_drawn_in_every_process_with_and_without_what_was_kept(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from retrial import repo_map; from tests import test_repo_map as t\n"
+        "import sys; from pathlib import Path; from retrial.agents.edit import repo_map\n"
+        "from tests.agents.edit.repo_map import test_repo_map as t\n"
         "files = {path: content.encode() for path, content in t.three_hundred_files().items()}\n"
         "sys.stdout.write(repo_map.draw('an invoice is rounded', files, 2048, Path(sys.argv[1])))"
     )
@@ -116,19 +117,19 @@ def test_the_same_map_is_drawn_in_every_process_with_and_without_what_was_kept(t
 
 def test_outlines_are_kept_by_content(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = _keeping.outlines(files, tmp_path)
+    first = outline_cache.outlines(files, tmp_path)
     moved = {f"elsewhere/{path}": content for path, content in files.items()}
-    assert list(_keeping.outlines(moved, tmp_path).values()) == list(first.values())
+    assert list(outline_cache.outlines(moved, tmp_path).values()) == list(first.values())
     assert kept(tmp_path) == len(PLAIN)
-    _keeping.outlines({"new.py": b"x = 1\n"}, tmp_path)
+    outline_cache.outlines({"new.py": b"x = 1\n"}, tmp_path)
     assert kept(tmp_path) == len(PLAIN) + 1
     # The same text is another program in another language.
-    _keeping.outlines({"new.ts": b"let x = 1\n", "new.tsx": b"let x = 1\n", "new.js": b"let x = 1\n"}, tmp_path)
+    outline_cache.outlines({"new.ts": b"let x = 1\n", "new.tsx": b"let x = 1\n", "new.js": b"let x = 1\n"}, tmp_path)
     assert kept(tmp_path) == len(PLAIN) + 4
 
 
 def kept(folder: Path) -> int:
-    with sqlite3.connect(folder / _keeping.NAME) as database:
+    with sqlite3.connect(folder / outline_cache.NAME) as database:
         (number,) = database.execute("SELECT count(*) FROM outlines").fetchone()
     database.close()
     return int(number)
@@ -136,20 +137,20 @@ def kept(folder: Path) -> int:
 
 def test_a_broken_database_is_begun_anew(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = _keeping.outlines(files, tmp_path)
-    (tmp_path / _keeping.NAME).write_bytes(b"this is no database at all\n" * 500)
-    assert _keeping.outlines(files, tmp_path) == first
-    assert _keeping.outlines(files, tmp_path) == first
+    first = outline_cache.outlines(files, tmp_path)
+    (tmp_path / outline_cache.NAME).write_bytes(b"this is no database at all\n" * 500)
+    assert outline_cache.outlines(files, tmp_path) == first
+    assert outline_cache.outlines(files, tmp_path) == first
     assert kept(tmp_path) == len(PLAIN)
 
 
 def test_an_outline_that_was_kept_by_halves_is_read_again(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = _keeping.outlines(files, tmp_path)
-    with sqlite3.connect(tmp_path / _keeping.NAME) as database:
+    first = outline_cache.outlines(files, tmp_path)
+    with sqlite3.connect(tmp_path / outline_cache.NAME) as database:
         database.execute("UPDATE outlines SET outline = x'0102'")
     database.close()
-    assert _keeping.outlines(files, tmp_path) == first
+    assert outline_cache.outlines(files, tmp_path) == first
 
 
 def test_a_map_is_drawn_where_nothing_can_be_kept(tmp_path: Path) -> None:
@@ -161,13 +162,14 @@ def test_threads_and_processes_may_keep_outlines_at_once(tmp_path: Path) -> None
     files = {path: content.encode() for path, content in three_hundred_files().items()}
     code = (
         "import sys; from pathlib import Path\n"
-        "from retrial.repo_map import _keeping; from tests import test_repo_map as t\n"
+        "from retrial.agents.edit.repo_map import outline_cache\n"
+        "from tests.agents.edit.repo_map import test_repo_map as t\n"
         "files = {path: content.encode() for path, content in t.three_hundred_files().items()}\n"
-        "_keeping.outlines(files, Path(sys.argv[1]))"
+        "outline_cache.outlines(files, Path(sys.argv[1]))"
     )
     others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=PROJECT) for _ in range(2)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: _keeping.outlines(files, tmp_path), range(4)))
+        found = list(pool.map(lambda _: outline_cache.outlines(files, tmp_path), range(4)))
     assert [other.wait() for other in others] == [0, 0]
     assert all(each == found[0] for each in found)
     assert kept(tmp_path) == len(set(files.values()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.repo_map import _grammars, _outlines
-from retrial.repo_map._grammars import GRAMMARS
+from retrial.agents.edit.repo_map import grammars, outlines
+from retrial.agents.edit.repo_map.grammars import GRAMMARS
 
 SOURCES = {
     "a.py": (
@@ -161,12 +161,12 @@ function total($cart) { return 1; }
 @pytest.mark.parametrize("path", SOURCES)
 def test_an_outline_has_the_heads_of_all_definitions_each_below_what_it_lies_in(path: str) -> None:
     text, heads = SOURCES[path]
-    found = _outlines.read(path, text.encode())
+    found = outlines.read(path, text.encode())
     assert ["  " * one.depth + one.head for one in found.definitions] == heads
 
 
 def test_every_grammar_has_an_example_here() -> None:
-    assert {_grammars.of(path) for path in SOURCES} == set(GRAMMARS)
+    assert {grammars.of(path) for path in SOURCES} == set(GRAMMARS)
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,17 @@ def test_every_grammar_has_an_example_here() -> None:
 )
 def test_what_is_no_program_has_an_outline_all_the_same(content: bytes) -> None:
     for path in SOURCES:
-        _outlines.read(path, content)
+        outlines.read(path, content)
 
 
 def test_a_head_is_one_line_of_bounded_length() -> None:
     arguments = ",\n    ".join(f"argument_{number}" for number in range(100))
-    (one,) = _outlines.read("a.py", f"def f(\n    {arguments}\n): pass\n".encode()).definitions
+    (one,) = outlines.read("a.py", f"def f(\n    {arguments}\n): pass\n".encode()).definitions
     assert one.head.startswith("def f( argument_0, argument_1,")
-    assert len(one.head) == _outlines.LONGEST
+    assert len(one.head) == outlines.LONGEST
 
 
 def test_words_are_names_and_what_they_are_made_of() -> None:
-    assert set(_outlines.terms("HTTPServer get_query_sets __init__ _")) == {
+    assert set(outlines.terms("HTTPServer get_query_sets __init__ _")) == {
         "http", "server", "httpserver", "get", "query", "set", "get_query_sets", "init",
     }  # fmt: skip
