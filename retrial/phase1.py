@@ -7,24 +7,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import arguments, recorded, registry, run_config, served
+from retrial import arguments, registry
 from retrial.attempts import Prediction
-from retrial.budget import of_runs
 from retrial.config import HarnessOptions
-from retrial.desk import Desk
 from retrial.errors import ExitCode
 from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache
-from retrial.identity import refuse_other_identity
-from retrial.keeping import Came, keep_prediction, not_measured, state
-from retrial.plan import Plan, make_ladder, make_plan
+from retrial.predict import run_config, served_models
+from retrial.predict.ladder import Ladder
+from retrial.predict.manifest import refuse_other_identity
+from retrial.predict.metering import recording
+from retrial.predict.metering.budget import of_runs
+from retrial.predict.metering.driver import Desk
+from retrial.predict.plan import Plan, make_ladder, make_plan
+from retrial.predict.save import Came, keep_prediction, not_measured, state
+from retrial.predict.worker import Solving
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.reports import console
 from retrial.reports.analysis import rungs
 from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
-from retrial.solve import Ladder
-from retrial.solving import Solving
 from retrial.store import agent_failures, history
 from retrial.store.history import Brief
 from retrial.system import cleanup, paths, run_log, scratch
@@ -40,20 +42,20 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 
 
 def main(argv: Sequence[str]) -> int:
-    options, _ = arguments.parse(HarnessOptions, argv, DESCRIPTION, complete=recorded.complete)
+    options, _ = arguments.parse(HarnessOptions, argv, DESCRIPTION, complete=recording.complete)
     scratch.refuse_missing()
     cleanup.remove()
     if options.repeat > 1:
-        from retrial import repeats
+        from retrial.predict import repeats
 
         return repeats.run(options, argv)
     if options.grid:
-        from retrial import grid
+        from retrial.predict import grid
 
         return grid.run(options, argv)
     plan = make_plan(options, argv)
     if options.dry_run:
-        from retrial import dry_run
+        from retrial.predict import dry_run
 
         return dry_run.show(plan, sandbox_for(plan))
     return run_plan(plan, make_ladder(plan), sandbox_for(plan))
@@ -102,7 +104,7 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     # What is done needs no image.
     ready = make_ready(sandbox, {task.environment for task in todo}, paths.cache(), say)
     run_config.write(plan, ladder, sandbox, left_out, ready)
-    answered = served.so_far(plan.run.config()["served"], done.values())
+    answered = served_models.so_far(plan.run.config()["served"], done.values())
     came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in came.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
@@ -182,7 +184,7 @@ def _run_all(
         for instance_id, result in executor.run(work, by_id):
             keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
-                served.add(came.answered, result.attempts)
+                served_models.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
             tally = (f"{plausible} plausible", budget.shown(unpriced), turns.slowed, sandbox.slowed)
             told = ", ".join(filter(None, tally))
@@ -195,7 +197,7 @@ def _end(plan: Plan, came: Came) -> int:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
         print(console.ladder(_ladder(plan, came), scored=False) + "\n")
-    for change in served.changes(plan.run.config()["served"]):
+    for change in served_models.changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")
     if not open_tasks:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial.errors import PatchError
-from retrial.keeping import keep_attempt
 from retrial.patches.apply import normalise
+from retrial.predict.save import keep_attempt
 from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.rows import Row
 from retrial.scoring import Scoring

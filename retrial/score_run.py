@@ -10,7 +10,7 @@ from typing import Any
 from retrial import GRADING, __version__, leaderboard, merge
 from retrial.config import ReportOptions
 from retrial.grading import verdict_cache
-from retrial.keeping import keep_verdict
+from retrial.predict.save import keep_verdict
 from retrial.reports.results import Report, results
 from retrial.rows import Row
 from retrial.score import Scorer

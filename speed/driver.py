@@ -19,15 +19,15 @@ from pathlib import Path
 from retrial import registry
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism.exercise import FolderTree
-from retrial.budget import Budget
-from retrial.chat import MeteredChat, Sampling
 from retrial.config import HarnessOptions
-from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache
-from retrial.keeping import Came, keep_prediction, keep_verdict, state
 from retrial.models.prices import Price
+from retrial.predict.metering.budget import Budget
+from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.save import Came, keep_prediction, keep_verdict, state
 from retrial.protocols import Context, Executor
 from retrial.reports.console import money
 from retrial.score import Scored

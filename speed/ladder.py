@@ -22,15 +22,15 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from retrial import arguments, registry
-from retrial.budget import Budget
 from retrial.config import HarnessOptions
-from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
-from retrial.plan import make_ladder, make_plan
+from retrial.predict.ladder import solve
+from retrial.predict.metering.budget import Budget
+from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
-from retrial.solve import solve
 from retrial.system import paths
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import Stop

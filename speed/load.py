@@ -31,7 +31,7 @@ from pathlib import Path
 
 from retrial import arguments, phase1, registry
 from retrial.config import HarnessOptions
-from retrial.plan import make_ladder, make_plan
+from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
 from retrial.types import Job

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from retrial.benchmarks.exercism.exercise import FolderTree
-from retrial.chat import MeteredChat, Sampling
 from retrial.models.prices import Price
-from retrial.plan import NoModel
+from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.plan import NoModel
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict
 from tests.desks import a_desk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retrial.budget import Budget
-from retrial.desk import Desk, TaskDesk
 from retrial.executors.limiter import Turns
+from retrial.predict.metering.budget import Budget
+from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 

@@ -13,8 +13,8 @@ from retrial.attempts import Attempt, Prediction, Reply, Request
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
+from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.protocols import Context
-from retrial.solve import Ladder, Rung, solve
 from retrial.types import Check, Environment, Task
 from tests.desks import a_desk
 

@@ -1,4 +1,4 @@
-"""Recorded replies. `-m replay:RUN` plays a run of harness.py again, from its journals (`retrial.recorded`).
+"""Recorded replies. `-m replay:RUN` plays a run of harness.py again, from its journals (`predict/metering/recording`).
 
 `-m replay/FILE` takes them from a JSONL file, for tests and demonstrations. Each line is one JSON object:
 
@@ -24,8 +24,8 @@ from typing import Any
 from retrial.attempts import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.usage import MOST_COST, MOST_TOKENS
+from retrial.predict.metering.recording import Recording
 from retrial.protocols import Context
-from retrial.recorded import Recording
 from retrial.system import small_files
 
 _KINDS: dict[str, tuple[type, ...]] = {

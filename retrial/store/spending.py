@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from retrial.attempts import Usage
-from retrial.budget import committed
 from retrial.errors import UsageError
+from retrial.predict.metering.budget import committed
 from retrial.store import integrity, journal
 from retrial.store.json_io import fields_of, from_json, to_line
 from retrial.system.console import say

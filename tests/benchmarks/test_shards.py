@@ -11,8 +11,8 @@ from retrial.benchmarks import shards
 from retrial.benchmarks.shards import Shard
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
-from retrial.identity import refuse_other_identity
-from retrial.plan import Plan, make_plan
+from retrial.predict.manifest import refuse_other_identity
+from retrial.predict.plan import Plan, make_plan
 from retrial.store.runs import Run
 from tests.exercises import write_exercise
 from tests.rows import task
@@ -88,7 +88,7 @@ def test_a_shard_is_cut_from_what_was_selected(bench: Path) -> None:
 
 def stored(plan: Plan) -> Run:
     """A run.json as harness.py leaves it, as far as identity goes."""
-    from retrial.identity import identity
+    from retrial.predict.manifest import identity
 
     assert plan.shard
     plan.run.write_config(

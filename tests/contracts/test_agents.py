@@ -17,9 +17,9 @@ from retrial.errors import OutOfTime
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
-from retrial.plan import NoModel
+from retrial.predict.ladder import Ladder, Rung, solve
+from retrial.predict.plan import NoModel
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
-from retrial.solve import Ladder, Rung, solve
 from retrial.types import Task, Verdict
 from tests import parts
 from tests.conftest import PROJECT

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from retrial.budget import committed
+from retrial.predict.metering.budget import committed
 from tests.conftest import PROJECT, Run
 from tests.exercises import write_exercise
 from tests.hostile_provider import CASES, ESCAPE, KEY, HostileProvider

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from retrial.attempts import Message
-from retrial.budget import Budget
-from retrial.chat import MeteredChat, Sampling
-from retrial.desk import Desk, TaskDesk
 from retrial.errors import ModelError, Stopped
 from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
 from retrial.executors.limiter import Turns
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
+from retrial.predict.metering.budget import Budget
+from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from tests.servers import Answer, Asked, Behaviour, ChatServer, reply, status

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 
 from retrial.attempts import Attempt, Message, Reply, Request, ToolCall, Usage
-from retrial.budget import committed
-from retrial.chat import Sampling
-from retrial.resume import Earlier
+from retrial.predict.metering.budget import committed
+from retrial.predict.metering.metered_model import Sampling
+from retrial.predict.metering.resume import Earlier
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record

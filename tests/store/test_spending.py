@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retrial.attempts import Reply, Usage
-from retrial.budget import committed_in, of_runs
 from retrial.errors import UsageError
+from retrial.predict.metering.budget import committed_in, of_runs
 from retrial.store import spending
 from retrial.store.runs import Run
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retrial.attempts import Attempt, Effort, Message, Reply, Request, ToolCall, Usage
-from retrial.chat import Sampling
+from retrial.predict.metering.metered_model import Sampling
 from retrial.store import transcript
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record

@@ -16,10 +16,10 @@ from retrial.agents.aider import route as aider_route
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import Errand, Ran
 from retrial.attempts import Effort, Usage
-from retrial.chat import MeteredChat
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.patches.workspace import Folder
+from retrial.predict.metering.metered_model import MeteredChat
 from retrial.protocols import Context, Workspace
 from retrial.types import Verdict
 from tests.aider_parts import a_chat, a_task, verdict

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.errors import SandboxError
-from retrial.keeping import keep_attempt
+from retrial.predict.save import keep_attempt
 from retrial.reports.analysis import pick_quality
 from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
 from retrial.reports.analysis.stats import rate

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from retrial.agents.edit import FEEDBACK_LINES
 from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
-from retrial.budget import size
 from retrial.config import HarnessOptions
 from retrial.models.prices import Price
+from retrial.predict.metering.budget import size
 from retrial.types import Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from retrial.budget import Budget, purse
 from retrial.executors.adaptive import Trouble
 from retrial.executors.limiter import Turn, Turns
+from retrial.predict.metering.budget import Budget, purse
 from retrial.store import journal
 from retrial.store.journal import Journal, Line
 from retrial.store.runs import Run

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from retrial.attempts import Message, Place, Reply, Request, Usage
-from retrial.budget import most
-from retrial.desk import TaskDesk
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.executors.adaptive import Trouble
 from retrial.models.prices import Price
+from retrial.predict.metering.budget import most
+from retrial.predict.metering.driver import TaskDesk
+from retrial.predict.metering.resume import Resumed
 from retrial.protocols import Model
-from retrial.resume import Resumed
 from retrial.types import Verdict
 
 _LOG = logging.getLogger(__name__)

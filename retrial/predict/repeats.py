@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrial import several
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
-from retrial.identity import identity
-from retrial.plan import Plan, make_plan, with_models
-from retrial.recorded import PREFIX
+from retrial.predict import groups
+from retrial.predict.groups import Several
+from retrial.predict.manifest import identity
+from retrial.predict.metering.recording import PREFIX
+from retrial.predict.plan import Plan, make_plan, with_models
 from retrial.reports.analysis.repeats import IDENTICAL, identical
-from retrial.several import Several
 from retrial.store import history
 from retrial.system.console import NOTE, say
 
@@ -27,7 +27,7 @@ KIND = "repeats"
 def run(options: HarnessOptions, argv: Sequence[str]) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
     found = make_plans(options, argv)
-    code = several.carry_out(found)
+    code = groups.carry_out(found)
     if not options.dry_run and identical([_patches(plan) for plan in found.plans]):
         say(f"{NOTE}{IDENTICAL}")
     return code
@@ -43,7 +43,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     first = make_plan(options, argv)
     shifted = [_shifted(options, first.run.name, number) for number in range(options.repeat)]
     members = [(with_models(first, own), {"seed": own.seed}) for own in shifted]
-    return several.together(KIND, first.run, identity(first), members)
+    return groups.together(KIND, first.run, identity(first), members)
 
 
 def _refuse(options: HarnessOptions) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from retrial import __version__, dry_run, phase1
+from retrial import __version__, phase1
 from retrial.errors import ExitCode
-from retrial.identity import refuse_change, refuse_other_identity
-from retrial.plan import Plan, make_ladder
+from retrial.predict import dry_run
+from retrial.predict.manifest import refuse_change, refuse_other_identity
+from retrial.predict.plan import Plan, make_ladder
 from retrial.reports.analysis.stats import total
 from retrial.sandboxes import skipped
 from retrial.store.runs import Run

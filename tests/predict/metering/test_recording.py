@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from retrial import recorded
 from retrial.arguments import parse
 from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
 from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import RecordedModel, make
+from retrial.predict.metering import recording
+from retrial.predict.metering.recording import Recording
 from retrial.protocols import Context
-from retrial.recorded import Recording
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record
 from retrial.store.request_diff import first_difference, question
@@ -281,7 +281,7 @@ def test_the_last_verdict_on_a_patch_counts(run: Run, journal: Journal) -> None:
 
 
 def options(*argv: str) -> HarnessOptions:
-    return parse(HarnessOptions, argv, "", complete=recorded.complete)[0]
+    return parse(HarnessOptions, argv, "", complete=recording.complete)[0]
 
 
 def test_what_is_not_given_is_as_the_run_had_it(run: Run, journal: Journal) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from retrial import registry
 from retrial.benchmarks import shards
 from retrial.errors import UsageError
-from retrial.plan import Plan
+from retrial.predict.plan import Plan
 from retrial.store import history
 from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN, hidden

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from retrial.errors import ExitCode
 from retrial.models.prices import no_price
-from retrial.plan import Plan, options_of, price_of
+from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
 from retrial.reports.console import money
@@ -53,7 +53,7 @@ def why_unknown(plan: Plan, costs: Iterable[tuple[str, float | None]]) -> str:
 
 def most_it_costs(plan: Plan, left: Sequence[Task]) -> list[tuple[str, float | None]]:
     """(Model, the most it can cost), rung by rung."""
-    from retrial.estimate import most_it_can_cost
+    from retrial.predict.estimate import most_it_can_cost
 
     found = []
     for rung in plan.rungs:

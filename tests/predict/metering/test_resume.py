@@ -15,7 +15,6 @@ import pytest
 from retrial.agents.edit import EditAgent
 from retrial.attempts import Effort, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.budget import Budget, committed, most
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import ModelError
 from retrial.formats import whole
@@ -23,9 +22,10 @@ from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.models.replay import RecordedModel
+from retrial.predict.ladder import Ladder, Rung, solve
+from retrial.predict.metering.budget import Budget, committed, most
+from retrial.predict.metering.recording import Recording
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
-from retrial.recorded import Recording
-from retrial.solve import Ladder, Rung, solve
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from retrial import repeats
 from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
-from retrial.plan import make_ladder
+from retrial.predict import repeats
+from retrial.predict.plan import make_ladder
 from retrial.store.runs import Run
 from tests.exercises import write_exercise
 

@@ -9,9 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
-from retrial.chat import MeteredChat, Sampling
 from retrial.config import ModelOptions
-from retrial.desk import TaskDesk
 from retrial.errors import (
     AttemptOver,
     BudgetSpent,
@@ -26,8 +24,10 @@ from retrial.errors import (
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.patches.workspace import open_workspace
+from retrial.predict.metering.driver import TaskDesk
+from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.metering.resume import Earlier, Resumed
 from retrial.protocols import Agent, Model, Workspace
-from retrial.resume import Earlier, Resumed
 from retrial.store.events import ENDED, KEPT, RESUMED, STARTED
 from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Task, Verdict

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import models, registry, several
+from retrial import models, registry
 from retrial.config import HarnessOptions
 from retrial.errors import UsageError
-from retrial.identity import identity
-from retrial.plan import Plan, make_plan, with_models
-from retrial.recorded import PREFIX
-from retrial.several import Several
+from retrial.predict import groups
+from retrial.predict.groups import Several
+from retrial.predict.manifest import identity
+from retrial.predict.metering.recording import PREFIX
+from retrial.predict.plan import Plan, make_plan, with_models
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
 
@@ -24,7 +25,7 @@ OF_ONE_RUN = ("models", "model_options", "model_name_or_path", "prompts")
 
 def run(options: HarnessOptions, argv: Sequence[str]) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
-    return several.carry_out(make_plans(options, argv))
+    return groups.carry_out(make_plans(options, argv))
 
 
 def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
@@ -40,7 +41,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     grid = Run(paths.home(), options.run or "--".join([prefix, *names, "grid"]))
     plans = [with_models(first, own) for own in _cells(options, formats, prefix)]
     members = [(plan, {"model": rung.name, "edit_format": rung.edit_format}) for plan in plans for rung in plan.rungs]
-    return several.together(KIND, grid, _shared_identity(first), members)
+    return groups.together(KIND, grid, _shared_identity(first), members)
 
 
 def _refuse(options: HarnessOptions) -> None:

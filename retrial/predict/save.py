@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial import leaderboard, served
+from retrial import leaderboard
 from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
+from retrial.predict import served_models
 from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.rows import Row, brief
 from retrial.score import Scored, eval_log, unmeasured
@@ -27,7 +28,7 @@ class Came:
     """What has come of phase 1 so far."""
 
     done: dict[str, Brief]
-    answered: served.Served
+    answered: served_models.Served
     unmeasured: dict[str, str]
     """Id → reason."""
 

@@ -7,15 +7,16 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, served
+from retrial import __version__
 from retrial.agents import about
 from retrial.benchmarks import shards
 from retrial.executors.limiter import calls_at_once, sandboxes_at_once
-from retrial.identity import identity
-from retrial.plan import Plan
+from retrial.predict import served_models
+from retrial.predict.ladder import Ladder
+from retrial.predict.manifest import identity
+from retrial.predict.plan import Plan
 from retrial.protocols import Sandbox
 from retrial.sandboxes import Bounded, Ready
-from retrial.solve import Ladder
 
 
 def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:
@@ -63,7 +64,7 @@ def _played_again(plan: Plan) -> Sequence[str]:
     return found
 
 
-def add_what_came(plan: Plan, sandbox: Bounded, ready: Ready, answered: served.Served) -> None:
+def add_what_came(plan: Plan, sandbox: Bounded, ready: Ready, answered: served_models.Served) -> None:
     """Images that hold a task's tree were brought as they were needed: only now is it known which, and who answered."""
     stored = plan.run.config()
     known = {environment.name for environment in ready.versions}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from retrial import agents, earlier, models, recorded, registry
+from retrial import agents, models, registry
 from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark, shards
 from retrial.benchmarks.selection import select_tasks
@@ -18,9 +18,11 @@ from retrial.errors import UsageError
 from retrial.models import ModelSettings
 from retrial.models.prices import Price, parse_price
 from retrial.models.replay import RecordedModel
+from retrial.predict import prior_runs
+from retrial.predict.ladder import Ladder, Rung
+from retrial.predict.metering import recording as recordings
+from retrial.predict.metering.recording import Recording
 from retrial.protocols import Benchmark, Context, Model
-from retrial.recorded import Recording
-from retrial.solve import Ladder, Rung
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
 from retrial.system.secrets import hidden
@@ -119,7 +121,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     agents.refuse_misplaced(options)
     shard = shards.parse(options.shard)
-    recording = recorded.named(choice.name for choice in options.model)
+    recording = recordings.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
     if benchmark.visible_is_hidden and options.visible_tests != NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")
@@ -129,9 +131,9 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     run = Run(paths.home(), shard.name(name) if shard else name)
     if recording is not None and run.name == recording.run.name:
         raise UsageError(f"Run '{run.name}' cannot be played again into itself: name another run with --run.")
-    prior = earlier.runs(options.prior, benchmark, run)
+    prior = prior_runs.runs(options.prior, benchmark, run)
     # Of the whole: what is left of another shard is no reason to refuse this one.
-    left = {task.instance_id for task in earlier.left_by(prior, tasks)}
+    left = {task.instance_id for task in prior_runs.left_by(prior, tasks)}
     part = shard.part(tasks) if shard else tasks
     return Plan(
         options=options,
@@ -141,7 +143,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
-        settled=sum(earlier.is_settled(prior, task) for task in part),
+        settled=sum(prior_runs.is_settled(prior, task) for task in part),
         recording=recording,
         shard=shard,
     )

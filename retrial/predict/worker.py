@@ -8,14 +8,14 @@ from functools import partial
 
 from retrial import GRADING
 from retrial.attempts import Attempt, Prediction
-from retrial.desk import Desk, TaskDesk
 from retrial.executors.worker_env import Elsewhere, elsewhere
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
-from retrial.plan import Plan, make_ladder
+from retrial.predict.ladder import Ladder, solve
+from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.plan import Plan, make_ladder
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
-from retrial.solve import Ladder, solve
 from retrial.store import attempt_log
 from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
