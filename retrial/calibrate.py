@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from retrial import __version__, trials
+from retrial import __version__
 from retrial.benchmarks.selection import select_tasks
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, Overloaded
@@ -22,14 +22,15 @@ from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site
 from retrial.reports import console
 from retrial.reports.results import SCHEMA
-from retrial.score import Scored, Scorer, eval_log, unmeasured
-from retrial.scoring import by_id, scorer_elsewhere
+from retrial.score import inputs
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored, Scorer, eval_log, unmeasured
+from retrial.score.testbed import Testbed, set_up
+from retrial.score.worker import by_id, scorer_elsewhere
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed
-from retrial.testbed import Testbed, set_up
 from retrial.types import Answer, Check, Outcome, Task, Verdict
 
 KIND = "calibration"
@@ -143,7 +144,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
 
     Raises: UsageError, SandboxError.
     """
-    benchmark = trials.open_for(options, "demo-python")
+    benchmark = inputs.open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     bed = set_up(options, run, tasks)

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from retrial import __version__, submissions, trials
+from retrial import __version__
 from retrial.benchmarks import shards
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
@@ -19,12 +19,13 @@ from retrial.reports.analysis import pairs, selected_tasks
 from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark
 from retrial.reports.comparison_table import render, row
 from retrial.reports.results import SCHEMA
-from retrial.score_run import score_run
+from retrial.score import inputs, predictions_file
+from retrial.score.inputs import Trial
+from retrial.score.run import score_run
 from retrial.store import history
 from retrial.store.runs import Run, find_run, read_json
 from retrial.system import paths
 from retrial.system.console import NOTE, command_line, say
-from retrial.trials import Trial
 
 KIND = "comparison"
 LONGEST = 200
@@ -121,7 +122,7 @@ def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
         raise UsageError(f"'{text}' is there in shards only: make one result of them first with 'report.py {text}'.")
     run = find_run(home, text)
     if run is None:
-        trial = trials.from_file(options, Path(text))
+        trial = inputs.from_file(options, Path(text))
         yield Entry(run=trial.run, trial=trial)
         return
     stored = run.config()
@@ -190,7 +191,7 @@ def _scored(options: ReportOptions, entry: Entry) -> tuple[Side, bool]:
     content = None if options.fresh else _scored_before(entry)
     if content is None:
         say(f"Compare: {run.name} is scored")
-        score_run(options, entry.trial or trials.from_run(options, run))
+        score_run(options, entry.trial or inputs.from_run(options, run))
         content = read_results(run.results_path)
         write.write_beside(run, content)
     whole = whole and not content["not_measured"] and not content.get("shards", {}).get("missing")
@@ -235,9 +236,9 @@ def _in_bundle(entry: Entry, known: Collection[str]) -> set[str]:
     """
     if entry.trial:
         return {each.instance_id for each in entry.trial.submissions}
-    imported = submissions.read(entry.run.bundle_path, known)
+    imported = predictions_file.read(entry.run.bundle_path, known)
     if imported.problems:
-        raise submissions.refuse(imported)
+        raise predictions_file.refuse(imported)
     return set(imported.submissions)
 
 

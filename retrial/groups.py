@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial import __version__, trials
+from retrial import __version__
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
 from retrial.reports import console, write
@@ -14,12 +14,13 @@ from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.analysis.repeats import IDENTICAL, Repeat
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.results import SCHEMA, Report, compared
-from retrial.score_run import score_run
+from retrial.score import inputs
+from retrial.score.inputs import Trial
+from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.words import counted
-from retrial.trials import Trial
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""
@@ -66,7 +67,7 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial,
         if run.exists():
             title = f"{stored['kind'].capitalize()} {group.name}"
             say(f"{title}: run {place} of {len(stored['runs'])}, {run.name}")
-            trial = trials.from_run(options, run)
+            trial = inputs.from_run(options, run)
             report, content = score_one(options, trial)
             write.write(options, run, content)
             if report.agent_failed:

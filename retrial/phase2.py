@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import arguments, compare, gate, groups, trials
+from retrial import arguments, compare, gate, groups
 from retrial.benchmarks import shards
 from retrial.benchmarks.selection import select_tasks
 from retrial.calibrate import calibrate
@@ -15,12 +15,13 @@ from retrial.errors import ExitCode, TreeError, UsageError
 from retrial.protocols import Benchmark
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
-from retrial.score_run import score_run
+from retrial.score import inputs
+from retrial.score.inputs import Trial
+from retrial.score.predictions_file import Submission
+from retrial.score.run import score_run
 from retrial.store.runs import Run, find_run, latest_run
-from retrial.submissions import Submission
 from retrial.system import cleanup, colours, paths, scratch
 from retrial.system.console import say
-from retrial.trials import Trial
 from retrial.types import Task
 
 ALONE = ("gold", "null", "calibrate", "doctor")
@@ -38,10 +39,10 @@ def main(argv: Sequence[str]) -> int:
         return calibrate(options, argv) if options.calibrate else examine(options)
     if options.compare:
         return compare.run(options, rest)
-    group = None if options.gold or options.null or several else trials.find_group(rest)
+    group = None if options.gold or options.null or several else inputs.find_group(rest)
     if group is not None:
         return groups.score(options, group)
-    return _score(options, trials.from_runs(options, texts) if several else _trial(options, rest))
+    return _score(options, inputs.from_runs(options, texts) if several else _trial(options, rest))
 
 
 def _score(options: ReportOptions, trial: Trial) -> int:
@@ -90,7 +91,7 @@ def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
     run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
     if run is not None and not rest:
         _tell_of_a_shard(run)
-    return trials.from_run(options, run) if run is not None else trials.from_file(options, Path(rest[0]))
+    return inputs.from_run(options, run) if run is not None else inputs.from_file(options, Path(rest[0]))
 
 
 def _tell_of_a_shard(run: Run) -> None:
@@ -103,7 +104,7 @@ def _tell_of_a_shard(run: Run) -> None:
 
 def _from_answers(options: ReportOptions) -> Trial:
     """The reference patches, or none at all, as predictions."""
-    benchmark = trials.open_for(options, "demo-python")
+    benchmark = inputs.open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     kind = "gold" if options.gold else "null"
     found = []

@@ -30,10 +30,10 @@ from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.predict.save import Came, keep_prediction, keep_verdict, state
 from retrial.protocols import Context, Executor
 from retrial.reports.console import money
-from retrial.score import Scored
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.system import run_log
 from retrial.system.console import Progress
 from retrial.system.shutdown import Stop

@@ -9,8 +9,8 @@ from typing import Any
 
 from retrial.grading.tamper_report import Tampering
 from retrial.reports.results import Report, results
-from retrial.rows import brief
-from retrial.score import Scored
+from retrial.score.rows import brief
+from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run

@@ -10,8 +10,8 @@ from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.grading.judge import judge
 from retrial.patches.apply import diff
-from retrial.score import Scored
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored
 from retrial.types import Check, Environment, Execution, Outcome, Required, Task, Verdict
 
 REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))

@@ -11,14 +11,14 @@ from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.patches.apply import diff
 from retrial.reports.results import Report, results
-from retrial.rows import Row, brief
-from retrial.score import Scored, eval_log
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import Row, brief
+from retrial.score.scorer import Scored, eval_log
 from retrial.store import history, transcript
 from retrial.store.journal import Line
 from retrial.store.json_io import to_json
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.types import Environment, Outcome, Status, Task, Verdict
 
 LANGUAGES = ("cpp", "go", "java", "javascript", "python", "rust")

@@ -16,7 +16,7 @@ from tests.conftest import PROJECT
 PRODUCT = [*sorted((PROJECT / "retrial").rglob("*.py")), PROJECT / "harness.py", PROJECT / "report.py"]
 
 MAY_SEE_ANSWERS = {
-    "retrial/score.py",
+    "retrial/score/scorer.py",
     "retrial/phase2.py",
     "retrial/grading/reference_runs.py",
     "retrial/calibrate.py",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial import leaderboard
 from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
 from retrial.predict import served_models
 from retrial.reports.analysis.attempt_outcomes import Judged
-from retrial.rows import Row, brief
-from retrial.score import Scored, eval_log, unmeasured
+from retrial.score import official_report
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import Row, brief
+from retrial.score.scorer import Scored, eval_log, unmeasured
 from retrial.store import history, transcript
 from retrial.store.history import Brief
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.system import run_log
 from retrial.types import Task
 
@@ -71,7 +71,7 @@ def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | 
         run_log.broken("not measured", result, task=task.instance_id)
         result = unmeasured(task, submission, result)
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
-    run.write_official(task.instance_id, leaderboard.files(result))
+    run.write_official(task.instance_id, official_report.files(result))
     return brief(result)
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, note
 from hypothesis import strategies as st
 
-from retrial import submissions
 from retrial.errors import PatchError, UsageError
 from retrial.patches.apply import parse
+from retrial.score import predictions_file
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz
 from tests.odd_patches import PLAIN, sample
 
@@ -82,10 +82,10 @@ def test_any_bytes_are_read_to_the_end(tmp_path_factory: pytest.TempPathFactory,
 
 def sound(path: Path) -> None:
     note(repr(path.read_bytes()))
-    imported = submissions.read(path, KNOWN)
+    imported = predictions_file.read(path, KNOWN)
     assert imported.submissions or imported.problems
     assert all(problem.startswith(str(path)) for problem in imported.problems)
-    assert isinstance(submissions.refuse(imported), UsageError)
+    assert isinstance(predictions_file.refuse(imported), UsageError)
     for instance_id, submission in imported.submissions.items():
         assert submission.instance_id == instance_id in KNOWN
         assert submission.model_name_or_path.strip()

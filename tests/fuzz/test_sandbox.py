@@ -15,8 +15,8 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import verdict_cache
 from retrial.patches.apply import diff, patched
 from retrial.protocols import Sandbox
-from retrial.score import Scored, Scorer
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored, Scorer
 from retrial.types import Outcome, Task
 from tests.fuzz.mutation import changed_lines
 from tests.fuzz.test_patches import CHANGES

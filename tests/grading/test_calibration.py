@@ -14,7 +14,7 @@ from retrial.grading import verdict_cache
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
 from retrial.protocols import Sandbox
 from retrial.reports.console import calibration
-from retrial.score import Scorer
+from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
 from tests.exercises import RIGHT, STUB, WRONG, write_exercise

@@ -11,8 +11,8 @@ import pytest
 
 from retrial import registry
 from retrial.grading.verdict_cache import Verdicts
-from retrial.score import Scored, Scorer
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored, Scorer
 from retrial.types import Outcome
 from tests.conftest import run_cache
 from tests.parts import ready

@@ -12,8 +12,8 @@ import pytest
 
 from retrial.reports.headline import render, summary
 from retrial.reports.results import Report, results
-from retrial.rows import brief
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import brief
 from retrial.system import colours
 from retrial.types import Outcome
 from tests.rows import attempt, record, row

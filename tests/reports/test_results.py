@@ -10,8 +10,8 @@ import pytest
 from retrial.attempts import Usage
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.rows import brief
-from retrial.score import Scored
+from retrial.score.rows import brief
+from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.types import Outcome, Verdict

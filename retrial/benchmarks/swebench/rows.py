@@ -13,7 +13,7 @@ from retrial.benchmarks.swebench import task_repo as repository
 from retrial.benchmarks.swebench.columns import SHOWN, Columns, Record
 from retrial.benchmarks.swebench.sources import SUFFIXES
 from retrial.errors import UsageError
-from retrial.submissions import Imported, refuse
+from retrial.score.predictions_file import Imported, refuse
 from retrial.system import small_files
 from retrial.types import fingerprint
 

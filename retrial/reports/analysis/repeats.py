@@ -18,13 +18,13 @@ from retrial.config import ReportOptions
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
 from retrial.reports.results import Report
-from retrial.rows import Row
-from retrial.score_run import score_run
+from retrial.score.inputs import Trial
+from retrial.score.rows import Row
+from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.words import counted, printable, some
-from retrial.trials import Trial
 from retrial.types import Status, Verdict
 
 IDENTICAL = (

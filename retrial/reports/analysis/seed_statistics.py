@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.attempts import Usage
-from retrial.rows import Row
+from retrial.score.rows import Row
 
 
 def build(

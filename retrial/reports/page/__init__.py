@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrial.score import FROM_CACHE
+from retrial.score.scorer import FROM_CACHE
 from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN
 

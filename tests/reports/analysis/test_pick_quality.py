@@ -18,7 +18,7 @@ from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.rows import brief
+from retrial.score.rows import brief
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run

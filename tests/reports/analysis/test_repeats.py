@@ -14,7 +14,7 @@ from retrial import groups
 from retrial.attempts import Usage
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
-from retrial.rows import Row, brief
+from retrial.score.rows import Row, brief
 from retrial.types import Outcome, Status, Verdict
 from tests.rows import row
 

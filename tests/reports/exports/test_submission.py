@@ -11,12 +11,12 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from retrial import leaderboard
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
 from retrial.reports import write
 from retrial.reports.exports import submission
-from retrial.score import Scored
+from retrial.score import official_report
+from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.system.secrets import Known
@@ -40,7 +40,7 @@ def an_official_run(home: Path, scored: Sequence[Scored], **fields: Any) -> Run:
     """With the files that scoring leaves where the benchmark has its own grading."""
     run = a_run(home, scored, **fields)
     for each in scored:
-        run.write_official(each.task.instance_id, leaderboard.files(each))
+        run.write_official(each.task.instance_id, official_report.files(each))
     run.write_official_report({"schema_version": 2})
     return run
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial import merge, submissions
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.selection import select_tasks
 from retrial.config import ReportOptions
 from retrial.errors import UsageError
-from retrial.merge import Merged
 from retrial.patches.apply import normalise
 from retrial.protocols import Benchmark, Context
+from retrial.score import merge, predictions_file
+from retrial.score.merge import Merged
+from retrial.score.predictions_file import Submission
 from retrial.store import agent_failures, history, integrity
 from retrial.store.history import Past
 from retrial.store.runs import Run, find_run, latest_run
-from retrial.submissions import Submission
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.system.words import some
@@ -84,10 +84,10 @@ def from_file(options: ReportOptions, path: Path) -> Trial:
     if not options.benchmark:
         raise UsageError(f"Which benchmark is {path} about? Say it with -b.")
     benchmark = open_for(options, "")
-    imported = submissions.read(path, {task.instance_id for task in benchmark.tasks()})
+    imported = predictions_file.read(path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems and not (options.keep_going and imported.submissions):
         help = "Leave these lines out with --keep-going, or correct them: nothing was scored."
-        raise submissions.refuse(imported, *([help] if imported.submissions else []))
+        raise predictions_file.refuse(imported, *([help] if imported.submissions else []))
     for problem in imported.problems:
         say(f"left out: {problem}")
     for remark in imported.remarks[: integrity.SHOWN]:
@@ -166,9 +166,9 @@ def _from_past(benchmark: Benchmark, found: Past) -> Trial:
 
 def _from_bundle(run: Run, benchmark: Benchmark, stored: Mapping[str, Any]) -> Trial:
     """A run that report.py made before: its all_preds.jsonl is all there is."""
-    imported = submissions.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
+    imported = predictions_file.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems:
-        raise submissions.refuse(imported)
+        raise predictions_file.refuse(imported)
     found = tuple(imported.submissions.values())
     untouched = bool(stored.get("untouched"))
     return Trial(run=run, benchmark=benchmark, submissions=found, source=stored.get("source", {}), untouched=untouched)

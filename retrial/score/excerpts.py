@@ -5,7 +5,7 @@ from __future__ import annotations
 from retrial import registry
 from retrial.benchmarks.swebench import container_script
 from retrial.protocols import Reader
-from retrial.score import Scored
+from retrial.score.scorer import Scored
 from retrial.system.secrets import KNOWN
 
 LONGEST = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import UsageError
-from retrial.submissions import Imported, read, refuse
+from retrial.score.predictions_file import Imported, read, refuse
 
 KNOWN = {"one", "two"}
 

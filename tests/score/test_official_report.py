@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from retrial import leaderboard
 from retrial.benchmarks.swebench import container_script, official_grader
-from retrial.rows import brief
-from retrial.score import Scored, unmeasured
+from retrial.score import official_report
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import brief
+from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.types import Outcome, Required
 from tests.conftest import PROJECT
 from tests.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
@@ -56,7 +56,7 @@ def rows() -> tuple[Scored, ...]:
 
 def report(scored: tuple[Scored, ...] = rows()) -> dict[str, Any]:
     submitted = {each.task.instance_id for each in scored} | {"skipped"}
-    found = leaderboard.run_report(submitted | {"never"}, submitted, tuple(map(brief, scored)))
+    found = official_report.run_report(submitted | {"never"}, submitted, tuple(map(brief, scored)))
     assert found is not None
     return found
 
@@ -100,13 +100,13 @@ def test_what_is_resolved_is_what_the_official_grading_says() -> None:
 
 
 def test_a_benchmark_without_official_grading_has_no_report() -> None:
-    assert leaderboard.run_report({"one"}, {"one"}, (brief(row("one", Outcome.RESOLVED)),)) is None
-    assert leaderboard.files(row("one", Outcome.RESOLVED)) == {}
+    assert official_report.run_report({"one"}, {"one"}, (brief(row("one", Outcome.RESOLVED)),)) is None
+    assert official_report.files(row("one", Outcome.RESOLVED)) == {}
 
 
 def test_an_instance_that_was_run_has_all_four_files() -> None:
     scored = graded("good", output(*PASSED), exit_code=0)
-    found = leaderboard.files(scored)
+    found = official_report.files(scored)
     assert found["patch.diff"].decode() == scored.submission.patch
     assert found["eval.sh"] == CHECK.files["lean.sh"]
     log = found["test_output.txt"].decode()
@@ -128,26 +128,26 @@ def test_an_instance_that_was_run_has_all_four_files() -> None:
 )
 def test_nothing_is_reported_of_what_did_not_happen(instance_id: str, names: set[str]) -> None:
     (scored,) = (each for each in rows() if each.task.instance_id == instance_id)
-    assert set(leaderboard.files(scored)) == names
+    assert set(official_report.files(scored)) == names
 
 
 def test_an_earlier_verdict_leaves_no_files_behind(tmp_path: Path) -> None:
     run = Run(tmp_path, "R")
-    run.write_official("one", leaderboard.files(graded("one", output(*PASSED), exit_code=0)))
-    run.write_official("one", leaderboard.files(graded("one", REFUSED, exit_code=0)))
+    run.write_official("one", official_report.files(graded("one", output(*PASSED), exit_code=0)))
+    run.write_official("one", official_report.files(graded("one", REFUSED, exit_code=0)))
     assert [path.name for path in (tmp_path / "logs/R/one").iterdir()] == ["patch.diff"]
 
 
 def test_a_patch_with_half_a_character_can_be_read_afterwards() -> None:
     scored = row("one", Outcome.PATCH_DID_NOT_APPLY, "half \ud800\n", tree=TREE, check=CHECK)
-    assert leaderboard.files(scored) == {"patch.diff": b"half ?\n"}
+    assert official_report.files(scored) == {"patch.diff": b"half ?\n"}
 
 
 def test_bytes_that_are_no_utf8_stay_what_they_are() -> None:
     scored = row(
         "one", Outcome.PATCH_DID_NOT_APPLY, b"caf\xe9\n".decode("utf-8", "surrogateescape"), tree=TREE, check=CHECK
     )
-    assert leaderboard.files(scored) == {"patch.diff": b"caf\xe9\n"}
+    assert official_report.files(scored) == {"patch.diff": b"caf\xe9\n"}
 
 
 def test_the_run_report_is_taken_for_no_prediction(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_the_official_runner_makes_the_same_report_of_the_files_we_leave(tmp_pat
     ours = report()
     run = Run(tmp_path / "home", "R")
     for each in rows():
-        run.write_official(each.task.instance_id, leaderboard.files(each))
+        run.write_official(each.task.instance_id, official_report.files(each))
     (tmp_path / "logs/run_evaluation/R").mkdir(parents=True)
     (tmp_path / "logs/run_evaluation/R/me").symlink_to(run.logs)
     patches = {each.task.instance_id: each.submission.patch for each in rows()} | {"skipped": edit()}
@@ -218,6 +218,6 @@ def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
 
 def test_a_run_in_which_nothing_was_measured_has_a_report_and_its_patches_too() -> None:
     scored = not_measured("one", "no such image")
-    report = leaderboard.run_report({"one"}, {"one"}, (brief(scored),))
+    report = official_report.run_report({"one"}, {"one"}, (brief(scored),))
     assert report is not None and (report["error_ids"], report["completed_ids"]) == (["one"], [])
-    assert set(leaderboard.files(scored)) == {"patch.diff"}
+    assert set(official_report.files(scored)) == {"patch.diff"}

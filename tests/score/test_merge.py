@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retrial.errors import UsageError
-from retrial.merge import Merged, merge, read, write
+from retrial.score.merge import Merged, merge, read, write
 from retrial.store import history
 from retrial.store.runs import Run
 from tests.rows import attempt, record

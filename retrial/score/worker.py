@@ -11,8 +11,8 @@ from retrial.executors.worker_env import Elsewhere, elsewhere
 from retrial.grading import verdict_cache
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
-from retrial.score import Scored, Scorer
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
+from retrial.score.scorer import Scored, Scorer
 from retrial.types import Environment, Task
 
 

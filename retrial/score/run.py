@@ -7,23 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import GRADING, __version__, leaderboard, merge
+from retrial import GRADING, __version__
 from retrial.config import ReportOptions
 from retrial.grading import verdict_cache
 from retrial.predict.save import keep_verdict
 from retrial.reports.results import Report, results
-from retrial.rows import Row
-from retrial.score import Scorer
-from retrial.score_attempts import score_attempts
-from retrial.scoring import Scoring, scorer_elsewhere
+from retrial.score import merge, official_report
+from retrial.score.attempts import score_attempts
+from retrial.score.inputs import Trial
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import Row
+from retrial.score.scorer import Scorer
+from retrial.score.testbed import Testbed, set_up
+from retrial.score.worker import Scoring, scorer_elsewhere
 from retrial.store import history
 from retrial.store.predictions import without_tests
-from retrial.submissions import Submission
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING, claimed
-from retrial.testbed import Testbed, set_up
-from retrial.trials import Trial
 from retrial.types import Task
 
 
@@ -136,7 +137,7 @@ def _score_all(trial: Trial, bed: Testbed, work: Scoring, jobs: Sequence[Submiss
 
 def _official_report(trial: Trial, scored: Sequence[Row]) -> dict[str, object] | None:
     everything = {task.instance_id for task in trial.benchmark.tasks()}
-    return leaderboard.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
+    return official_report.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
 
 
 def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], where: Mapping[str, object]) -> Report:

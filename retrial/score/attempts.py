@@ -10,14 +10,14 @@ from retrial.errors import PatchError
 from retrial.patches.apply import normalise
 from retrial.predict.save import keep_attempt
 from retrial.reports.analysis.attempt_outcomes import Judged
-from retrial.rows import Row
-from retrial.scoring import Scoring
+from retrial.score.predictions_file import Submission
+from retrial.score.rows import Row
+from retrial.score.testbed import Testbed
+from retrial.score.worker import Scoring
 from retrial.store import history
 from retrial.store.history import Brief
 from retrial.store.runs import Run
-from retrial.submissions import Submission
 from retrial.system.console import Progress, say
-from retrial.testbed import Testbed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

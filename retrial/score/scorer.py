@@ -14,7 +14,7 @@ from retrial.grading.tamper_report import Tampering
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Sandbox
-from retrial.submissions import Submission
+from retrial.score.predictions_file import Submission
 from retrial.system import run_log
 from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
 

@@ -10,12 +10,12 @@ from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.container_script import Transcript
 from retrial.errors import PatchError
 from retrial.patches.names import encode
-from retrial.score import Scored
+from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
 
 if TYPE_CHECKING:
-    from retrial.rows import Row
+    from retrial.score.rows import Row
 
 SCHEMA = 2
 

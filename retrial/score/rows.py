@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retrial import excerpts, leaderboard
 from retrial.benchmarks.swebench import grader
 from retrial.errors import PatchError
 from retrial.grading import canaries
 from retrial.grading.tamper_report import Tampering
-from retrial.leaderboard import Standing
 from retrial.patches import apply
-from retrial.score import Scored
+from retrial.score import excerpts, official_report
+from retrial.score.official_report import Standing
+from retrial.score.scorer import Scored
 from retrial.types import Task, Verdict
 
 
@@ -47,7 +47,7 @@ def brief(scored: Scored) -> Row:
         finds_gold_file=_finds_gold_file(scored),
         tampering=scored.tampering,
         canaries=canaries.shown(scored.canaries),
-        standing=leaderboard.standing(scored),
+        standing=official_report.standing(scored),
         required=_required(scored),
     )
 
