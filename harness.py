@@ -7,6 +7,6 @@ import sys
 if __name__ == "__main__":
     # Before anything is begun there is nothing to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from retrial import program
+    from retrial.cli import main
 
-    sys.exit(program.run("harness.py", "retrial.phase1"))
+    sys.exit(main.run("harness.py", "retrial.cli.harness"))

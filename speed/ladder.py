@@ -21,7 +21,8 @@ from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
-from retrial import arguments, registry
+from retrial import registry
+from retrial.cli import arguments
 from retrial.config import HarnessOptions
 from retrial.executors.limiter import Turns
 from retrial.grading import verdict_cache

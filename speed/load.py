@@ -29,7 +29,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from retrial import arguments, phase1, registry
+from retrial import registry
+from retrial.cli import arguments
+from retrial.cli import harness as phase1
 from retrial.config import HarnessOptions
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox

@@ -17,9 +17,9 @@ PRODUCT = [*sorted((PROJECT / "retrial").rglob("*.py")), PROJECT / "harness.py",
 
 MAY_SEE_ANSWERS = {
     "retrial/score/scorer.py",
-    "retrial/phase2.py",
+    "retrial/cli/report.py",
     "retrial/grading/reference_runs.py",
-    "retrial/calibrate.py",
+    "retrial/cli/calibrate.py",
     "retrial/agents/gold.py",
 }
 

@@ -46,7 +46,7 @@ UPWARDS: tuple[str, ...] = (
     "retrial.languages.rust.canary -> retrial.grading.canaries",
     "retrial.models -> retrial.formats.defaults",
     "retrial.models.replay -> retrial.predict.metering.recording",
-    "retrial.predict.groups -> retrial.phase1",
+    "retrial.predict.groups -> retrial.cli.harness",
     "retrial.predict.save -> retrial.score.official_report",
     "retrial.predict.save -> retrial.score.predictions_file",
     "retrial.predict.save -> retrial.score.rows",

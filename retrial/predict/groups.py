@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from retrial import __version__, phase1
+from retrial import __version__
+from retrial.cli import harness
 from retrial.errors import ExitCode
 from retrial.predict import dry_run
 from retrial.predict.manifest import refuse_change, refuse_other_identity
@@ -69,7 +70,7 @@ def listed(group: Run) -> list[dict[str, Any]]:
 def carry_out(several: Several) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
     plans = several.plans
-    sandbox = phase1.sandbox_for(plans[0])
+    sandbox = harness.sandbox_for(plans[0])
     if plans[0].options.dry_run:
         return _dry_run(plans, set(skipped(plans[0].tasks, sandbox)))
     # All of them before the first: what cannot be is said before anything is spent.
@@ -80,7 +81,7 @@ def carry_out(several: Several) -> int:
     worst: int = ExitCode.DONE
     for place, (plan, ladder) in enumerate(zip(plans, ladders, strict=True), start=1):
         say(f"{several.title}: run {place} of {len(plans)}")
-        worst = max(worst, phase1.run_plan(plan, ladder, sandbox))
+        worst = max(worst, harness.run_plan(plan, ladder, sandbox))
     print(f"{several.kind.capitalize()}: {several.group.folder}")
     return worst
 

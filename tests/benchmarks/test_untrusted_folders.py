@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from retrial.arguments import parse
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench.rows import Origin, read
+from retrial.cli.arguments import parse
 from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
 from retrial.protocols import Context

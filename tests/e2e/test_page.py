@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from retrial import compare
+from retrial.cli import compare
 from retrial.reports import page
 from retrial.store.runs import Run
 from tests import browsers, synthetic_run

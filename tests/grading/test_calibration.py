@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
-from retrial.calibrate import Calibrator
+from retrial.cli.calibrate import Calibrator
 from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial import groups
 from retrial.attempts import Usage
+from retrial.cli import groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
 from retrial.score.rows import Row, brief

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from retrial import compare, gate
+from retrial.cli import compare, gate
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
 from retrial.reports import page
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
+from tests.cli.test_gate import write
 from tests.sides import CONFIG, side
-from tests.test_gate import write
 
 CHEAP, LEFT = "++++------", "    ++++++"
 """What the first run made of ten tasks; what the next made of those that it had left."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from retrial import compare
 from retrial.attempts import Usage
+from retrial.cli import compare
 from retrial.reports import page
 from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.analysis.repeats import Repeat, together

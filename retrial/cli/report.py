@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrial import arguments, compare, gate, groups
 from retrial.benchmarks import shards
 from retrial.benchmarks.selection import select_tasks
-from retrial.calibrate import calibrate
+from retrial.cli import arguments, compare, gate, groups
+from retrial.cli.calibrate import calibrate
+from retrial.cli.doctor import examine
 from retrial.config import ReportOptions
-from retrial.doctor import examine
 from retrial.errors import ExitCode, TreeError, UsageError
 from retrial.protocols import Benchmark
 from retrial.reports import headline, write

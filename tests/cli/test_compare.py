@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from retrial import compare
 from retrial.attempts import Usage
+from retrial.cli import compare
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
 from retrial.reports.comparison_table import render

@@ -10,9 +10,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from retrial import diagnosis
+from retrial.cli.doctor import host
+from retrial.cli.doctor.host import Machine, State
 from retrial.config import ReportOptions
-from retrial.diagnosis import Machine, State
 from retrial.protocols import Sandbox
 from retrial.sandboxes import trials
 from retrial.system import host as this_machine
@@ -95,12 +95,12 @@ def machine() -> Machine:
 def test_keys_are_named_and_never_shown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_HOST"))]:
         monkeypatch.delenv(name)
-    (none,) = diagnosis.keys(machine)
+    (none,) = host.keys(machine)
     assert (none.state, none.fix.startswith("set a provider's variable")) == (State.WARNING, True)
     monkeypatch.setenv("GROQ_API_KEY", " ")
     monkeypatch.setenv("GEMINI_API_KEY", "4711")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://me:4711@127.0.0.1/v1")
-    empty, held = diagnosis.keys(machine)
+    empty, held = host.keys(machine)
     assert (empty.state, empty.found) == (State.WARNING, "set, but empty: GROQ_API_KEY")
     assert held.found == "GEMINI_API_KEY (Google Gemini: gemini/…), OPENAI_BASE_URL leads openai/… elsewhere"
 
@@ -170,11 +170,11 @@ def test_cores_are_those_that_can_be_used(
     monkeypatch.setattr(this_machine, "_PROC", tmp_path)
     monkeypatch.setattr(this_machine, "_CGROUPS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(os.cpu_count() or 1)))
-    (few_sandboxes,) = diagnosis.memory(machine)
+    (few_sandboxes,) = host.memory(machine)
     assert f"1.0 GB available and {there} cores; 1 sandbox" in few_sandboxes.found
     (tmp_path / "self" / "cgroup").write_text(groups)
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    (half_a_core,) = diagnosis.memory(machine)
+    (half_a_core,) = host.memory(machine)
     assert f"1.0 GB available and 0.5 of {there} cores (" in half_a_core.found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.arguments import parse
+from retrial.cli.arguments import parse
 from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.errors import UsageError
 

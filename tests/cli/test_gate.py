@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retrial import arguments, gate
+from retrial.cli import arguments, gate
 from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
 from retrial.store.json_io import to_json

@@ -6,9 +6,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from retrial import diagnosis, registry, sandbox_diagnosis
+from retrial import registry
+from retrial.cli.doctor import host, sandboxes
+from retrial.cli.doctor.host import Check, Diagnosis, Machine, State
 from retrial.config import ReportOptions
-from retrial.diagnosis import Check, Diagnosis, Machine, State
 from retrial.errors import ExitCode
 from retrial.protocols import Context, Executor
 from retrial.reports import console
@@ -37,7 +38,7 @@ def _machine(options: ReportOptions) -> Machine:
         # Says so, and which there are.
         registry.module("sandboxes", names[0])
     machine = Machine(options=options, useless={})
-    environment = sandbox_diagnosis.language("python").environment
+    environment = sandboxes.language("python").environment
     asked = dict(_executor().run(lambda name: machine.open(name).unavailable((environment,)), names))
     return Machine(options=options, useless={name: _said(asked[name]).rstrip(".") for name in names})
 
@@ -49,17 +50,17 @@ def _said(answer: str | Exception) -> str:
 def _checks() -> dict[str, Check]:
     """By a name to show while they run, in the order of the table."""
     return {
-        "Python": diagnosis.python,
-        "packages": diagnosis.packages,
-        "model keys": diagnosis.keys,
-        "local model": diagnosis.local_model,
-        "sandbox": sandbox_diagnosis.sandbox,
-        "docker": sandbox_diagnosis.docker,
-        "bwrap": sandbox_diagnosis.bubblewrap,
-        **{f"limits: {name}": sandbox_diagnosis.limits(name) for name in PREFERRED},
-        **{f"host: {name}": sandbox_diagnosis.toolchain(name) for name in registry.names("languages")},
-        "disk": diagnosis.disk,
-        "memory, cores": diagnosis.memory,
+        "Python": host.python,
+        "packages": host.packages,
+        "model keys": host.keys,
+        "local model": host.local_model,
+        "sandbox": sandboxes.sandbox,
+        "docker": sandboxes.docker,
+        "bwrap": sandboxes.bubblewrap,
+        **{f"limits: {name}": sandboxes.limits(name) for name in PREFERRED},
+        **{f"host: {name}": sandboxes.toolchain(name) for name in registry.names("languages")},
+        "disk": host.disk,
+        "memory, cores": host.memory,
     }
 
 

@@ -45,8 +45,8 @@ def run(tmp_path: Path, body: str) -> subprocess.CompletedProcess[str]:
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     (tmp_path / "struck.py").write_text(f"import os, signal\n\ndef main(arguments):\n{lines}    return 0\n")
     start = (
-        f"import sys; sys.path[:0] = [{str(PROJECT)!r}, {str(tmp_path)!r}]; from retrial import program; "
-        "sys.exit(program.run('it', 'struck'))"
+        f"import sys; sys.path[:0] = [{str(PROJECT)!r}, {str(tmp_path)!r}]; from retrial.cli import main; "
+        "sys.exit(main.run('it', 'struck'))"
     )
     return subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, timeout=30)
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial import config_values
+from retrial.cli import option_values
+from retrial.cli.option_values import nearest, option_name, type_name
 from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
-from retrial.config_values import nearest, option_name, type_name
 from retrial.errors import UsageError
 from retrial.system import small_files
 
@@ -125,7 +125,7 @@ def _resolve(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 def _value(item: dataclasses.Field[Any], value: Any) -> Any:
-    return tuple(_choices(value)) if item.name == "model" else config_values.value(item, value)
+    return tuple(_choices(value)) if item.name == "model" else option_values.value(item, value)
 
 
 def _choices(value: Any) -> Iterator[ModelChoice]:
@@ -133,7 +133,7 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
     fields = {item.name: item for item in dataclasses.fields(HarnessOptions) if item.name in PER_MODEL}
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
-            yield from () if each is None else (ModelChoice(name=config_values.text("--model", each)),)
+            yield from () if each is None else (ModelChoice(name=option_values.text("--model", each)),)
             continue
         if not isinstance(each.get("name"), str):
             raise UsageError(f"each model with options of its own needs a name, and {each} has none.")
@@ -145,6 +145,6 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
 
 def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]]) -> dict[str, Any]:
     try:
-        return {key: config_values.value(fields[key], said) for key, said in model.items() if key != "name"}
+        return {key: option_values.value(fields[key], said) for key, said in model.items() if key != "name"}
     except UsageError as error:
         raise UsageError(f"model '{model['name']}': {error}") from error

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from retrial import arguments, registry
+from retrial import registry
 from retrial.attempts import Prediction
+from retrial.cli import arguments
 from retrial.config import HarnessOptions
 from retrial.errors import ExitCode
 from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from retrial import registry
-from retrial.diagnosis import Check, Diagnosis, Machine, State, space
+from retrial.cli.doctor.host import Check, Diagnosis, Machine, State, space
 from retrial.errors import SandboxError
 from retrial.protocols import Language, Sandbox
 from retrial.sandboxes import HELP
