@@ -19,11 +19,11 @@ from pathlib import Path
 from retrial import registry
 from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism.exercise import FolderTree
-from retrial.config import HarnessOptions
 from retrial.executors.limiter import Turns
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache
 from retrial.models.prices import Price
+from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
 from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.predict.metering.metered_model import MeteredChat, Sampling

@@ -23,10 +23,10 @@ from urllib.request import urlopen
 
 from retrial import registry
 from retrial.cli import arguments
-from retrial.config import HarnessOptions
 from retrial.executors.limiter import Turns
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
+from retrial.options import HarnessOptions
 from retrial.predict.ladder import solve
 from retrial.predict.metering.budget import Budget
 from retrial.predict.metering.driver import Desk, TaskDesk

@@ -32,7 +32,7 @@ from pathlib import Path
 from retrial import registry
 from retrial.cli import arguments
 from retrial.cli import harness as phase1
-from retrial.config import HarnessOptions
+from retrial.options import HarnessOptions
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT

@@ -10,9 +10,9 @@ from pathlib import Path
 from retrial import registry
 from retrial.agents import edit
 from retrial.attempts import Attempt, Prediction, Reply, Request
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.protocols import Context
 from retrial.types import Check, Environment, Task

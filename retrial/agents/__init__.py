@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from retrial import registry
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.protocols import Agent
 
 OF_PROGRAMS = ("agent_image", "agent_path", "agent_env", "agent_on_host")

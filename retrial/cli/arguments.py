@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TypeVar
 
 from retrial.cli import option_values
 from retrial.cli.option_values import nearest, option_name, type_name
-from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.errors import UsageError
+from retrial.options import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.system import small_files
 
 MOST = 16 << 20

@@ -11,12 +11,12 @@ from typing import Any
 
 from retrial import __version__
 from retrial.benchmarks.selection import select_tasks
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, Overloaded
 from retrial.grading import calibration, verdict_cache
 from retrial.grading.calibration import Calibration, Worth
 from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import select
+from retrial.options import ReportOptions
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Site

@@ -12,8 +12,8 @@ from typing import Any
 
 from retrial import __version__
 from retrial.benchmarks import shards
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.reports import write
 from retrial.reports.analysis import pairs, selected_tasks
 from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.reports.analysis import selected_tasks
 from retrial.reports.analysis.pairs import Pair, pair
 from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark

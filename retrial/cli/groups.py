@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from retrial import __version__
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.reports import console, write
 from retrial.reports.analysis import repeats as repeat_statistics
 from retrial.reports.analysis.comparison import Compared, side_by_side

@@ -10,11 +10,11 @@ from typing import Any
 from retrial import registry
 from retrial.attempts import Prediction
 from retrial.cli import arguments
-from retrial.config import HarnessOptions
 from retrial.errors import ExitCode
 from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache
+from retrial.options import HarnessOptions
 from retrial.predict import run_config, served_models
 from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import refuse_other_identity

@@ -10,8 +10,8 @@ from retrial.benchmarks.selection import select_tasks
 from retrial.cli import arguments, compare, gate, groups
 from retrial.cli.calibrate import calibrate
 from retrial.cli.doctor import examine
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, TreeError, UsageError
+from retrial.options import ReportOptions
 from retrial.protocols import Benchmark
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from retrial.benchmarks import open_benchmark
-from retrial.config import HarnessOptions, ReportOptions
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.executors.limiter import sandboxes_at_once
 from retrial.models.endpoints import OPENAI, find
+from retrial.options import HarnessOptions, ReportOptions
 from retrial.protocols import Benchmark, Context, Site
 from retrial.sandboxes import Bounded, choose, make_ready
 from retrial.system import cleanup, paths

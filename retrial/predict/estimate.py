@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from retrial.agents.edit import FEEDBACK_LINES
 from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
-from retrial.config import HarnessOptions
 from retrial.models.prices import Price
+from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import size
 from retrial.types import Task
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from retrial import models, registry
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.predict import groups
 from retrial.predict.groups import Several
 from retrial.predict.manifest import identity

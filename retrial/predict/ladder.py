@@ -9,7 +9,6 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from retrial.attempts import Attempt, Effort, Prediction
-from retrial.config import ModelOptions
 from retrial.errors import (
     AttemptOver,
     BudgetSpent,
@@ -23,6 +22,7 @@ from retrial.errors import (
 )
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
+from retrial.options import ModelOptions
 from retrial.patches.workspace import open_workspace
 from retrial.predict.metering.driver import TaskDesk
 from retrial.predict.metering.metered_model import MeteredChat, Sampling

@@ -13,11 +13,11 @@ from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark, shards
 from retrial.benchmarks.selection import select_tasks
 from retrial.benchmarks.shards import Shard
-from retrial.config import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
 from retrial.models.prices import Price, parse_price
 from retrial.models.replay import RecordedModel
+from retrial.options import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.predict import prior_runs
 from retrial.predict.ladder import Ladder, Rung
 from retrial.predict.metering import recording as recordings

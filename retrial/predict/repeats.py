@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict import groups
 from retrial.predict.groups import Several
 from retrial.predict.manifest import identity

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from retrial import registry
-from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.options import ReportOptions
 from retrial.reports import page
 from retrial.reports.exports import Export, submission
 from retrial.store.json_io import to_line

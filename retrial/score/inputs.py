@@ -10,8 +10,8 @@ from typing import Any
 
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.selection import select_tasks
-from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.options import ReportOptions
 from retrial.patches.apply import normalise
 from retrial.protocols import Benchmark, Context
 from retrial.score import merge, predictions_file

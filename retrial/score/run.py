@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from retrial import GRADING, __version__
-from retrial.config import ReportOptions
 from retrial.grading import verdict_cache
+from retrial.options import ReportOptions
 from retrial.predict.save import keep_verdict
 from retrial.reports.results import Report, results
 from retrial.score import merge, official_report

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retrial import registry
-from retrial.config import ReportOptions
 from retrial.executors.limiter import sandboxes_at_once
+from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import Bounded, choose, make_ready, skipped
 from retrial.store.runs import Run

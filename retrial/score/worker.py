@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from retrial.config import ReportOptions
 from retrial.executors.worker_env import Elsewhere, elsewhere
 from retrial.grading import verdict_cache
+from retrial.options import ReportOptions
 from retrial.protocols import Site
 from retrial.sandboxes import Bounded
 from retrial.score.predictions_file import Submission

@@ -12,8 +12,8 @@ from retrial.agents import command, prompts
 from retrial.agents.command import read_usage
 from retrial.attempts import Effort, Message, Reply, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
 from retrial.protocols import Context
 from retrial.types import Outcome, Task, Verdict

@@ -9,8 +9,8 @@ import pytest
 
 from retrial.benchmarks import shards
 from retrial.benchmarks.shards import Shard
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.predict.manifest import refuse_other_identity
 from retrial.predict.plan import Plan, make_plan
 from retrial.store.runs import Run

@@ -13,8 +13,8 @@ from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench.rows import Origin, read
 from retrial.cli.arguments import parse
-from retrial.config import HarnessOptions
 from retrial.errors import TreeError, UsageError
+from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.store.runs import Run as Files
 from retrial.system import small_files

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retrial.cli.arguments import parse
-from retrial.config import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 from retrial.errors import UsageError
+from retrial.options import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
 
 
 def harness(*argv: object) -> HarnessOptions:

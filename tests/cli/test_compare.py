@@ -13,8 +13,8 @@ import pytest
 
 from retrial.attempts import Usage
 from retrial.cli import compare
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
 from tests.rows import attempt, record

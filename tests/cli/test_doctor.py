@@ -12,7 +12,7 @@ import pytest
 
 from retrial.cli.doctor import host
 from retrial.cli.doctor.host import Machine, State
-from retrial.config import ReportOptions
+from retrial.options import ReportOptions
 from retrial.protocols import Sandbox
 from retrial.sandboxes import trials
 from retrial.system import host as this_machine

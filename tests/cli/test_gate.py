@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from retrial.cli import arguments, gate
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from tests.sides import CONFIG, PROVENANCE, content

@@ -12,11 +12,11 @@ import pytest
 from retrial import registry
 from retrial.attempts import Effort, Prediction, Reply, Request
 from retrial.benchmarks.exercism import Exercism
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import OutOfTime
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.plan import NoModel
 from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace

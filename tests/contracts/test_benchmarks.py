@@ -10,7 +10,7 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks import open_benchmark
-from retrial.config import HarnessOptions
+from retrial.options import HarnessOptions
 from retrial.patches import apply
 from retrial.protocols import Benchmark, Context
 from retrial.store.runs import SAFE

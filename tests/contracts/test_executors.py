@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from retrial import registry
-from retrial.config import ReportOptions
 from retrial.errors import BudgetSpent, NotMeasured, Stopped
+from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 
 REAL = {"ray": pytest.mark.real}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from retrial import registry
-from retrial.config import HarnessOptions
+from retrial.options import HarnessOptions
 from retrial.protocols import Context, Sandbox
 from retrial.sandboxes import bwrap
 from retrial.sandboxes.bwrap import user_namespace

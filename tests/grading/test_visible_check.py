@@ -11,10 +11,10 @@ import pytest
 
 from retrial.benchmarks.swebench import SweBench, container_script
 from retrial.benchmarks.swebench import make as make_benchmark
-from retrial.config import HarnessOptions
 from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck, baseline
+from retrial.options import HarnessOptions
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
 from tests import image_task

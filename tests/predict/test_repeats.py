@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict import repeats
 from retrial.predict.plan import make_ladder
 from retrial.store.runs import Run

@@ -22,9 +22,9 @@ from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.agents.isolation import Cell, Errand, Ran
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
 from retrial.attempts import Effort, Usage
-from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models.failures import Failure, sentence
+from retrial.options import HarnessOptions
 from retrial.protocols import Chat, Context, Workspace
 from retrial.system import paths
 from retrial.system.console import say

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.protocols import Workspace
 from retrial.types import Verdict
 

@@ -16,8 +16,8 @@ from retrial.benchmarks.swebench import eval_script as eval_scripts
 from retrial.benchmarks.swebench import rows as table_rows
 from retrial.benchmarks.swebench.rows import Origin, Row
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
-from retrial.config import NEARBY
 from retrial.errors import UsageError
+from retrial.options import NEARBY
 from retrial.patches import apply, shared_clones
 from retrial.patches.clones import RepositoryTree
 from retrial.patches.shared_clones import Source

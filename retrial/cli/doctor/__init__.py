@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from retrial import registry
 from retrial.cli.doctor import host, sandboxes
 from retrial.cli.doctor.host import Check, Diagnosis, Machine, State
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode
+from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.reports import console
 from retrial.sandboxes import PREFERRED

@@ -14,8 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from retrial import registry
-from retrial.config import ReportOptions
 from retrial.executors.limiter import sandboxes_at_once
+from retrial.options import ReportOptions
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
 from retrial.system.host import free_mb, usable_cores

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from retrial.attempts import Place, Reply, Request
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.store import attempt_log, history
 from retrial.store.attempt_log import Go
 from retrial.store.request_diff import first_difference, question

@@ -14,7 +14,7 @@ from math import sqrt
 from typing import Any
 
 from retrial.attempts import Usage
-from retrial.config import ReportOptions
+from retrial.options import ReportOptions
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
 from retrial.reports.results import Report

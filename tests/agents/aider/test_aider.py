@@ -16,8 +16,8 @@ from retrial.agents.aider import route as aider_route
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import Errand, Ran
 from retrial.attempts import Effort, Usage
-from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotMeasured, UsageError
+from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder
 from retrial.predict.metering.metered_model import MeteredChat
 from retrial.protocols import Context, Workspace

@@ -12,8 +12,8 @@ import pytest
 from retrial.agents import aider
 from retrial.agents.aider.install import Installation
 from retrial.attempts import Effort
-from retrial.config import HarnessOptions
 from retrial.errors import ModelError
+from retrial.options import HarnessOptions
 from retrial.patches.workspace import open_workspace
 from retrial.protocols import Context
 from retrial.types import Task

@@ -10,8 +10,8 @@ import pytest
 from retrial import agents
 from retrial.agents.isolation import grants
 from retrial.agents.isolation.grants import Given
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 
 
 @pytest.fixture(autouse=True)

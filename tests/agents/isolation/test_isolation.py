@@ -16,9 +16,9 @@ import pytest
 from retrial.agents import isolation
 from retrial.agents.isolation import Cell, Errand, Ran
 from retrial.agents.isolation.runner import OUTPUT_BYTES, RESULT_BYTES
-from retrial.config import HarnessOptions
 from retrial.errors import SandboxError, UsageError
 from retrial.languages.python.toolchain import interpreter
+from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
 from retrial.sandboxes.docker import images
 from retrial.types import Outcome, Verdict

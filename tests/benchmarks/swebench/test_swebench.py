@@ -11,8 +11,8 @@ import pytest
 from retrial.benchmarks import open_benchmark, swebench
 from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench import SweBench, container_script
-from retrial.config import HarnessOptions
 from retrial.errors import UsageError
+from retrial.options import HarnessOptions
 from retrial.patches.apply import matches
 from retrial.protocols import Context
 from retrial.types import Check

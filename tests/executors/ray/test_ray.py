@@ -11,10 +11,10 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks import open_benchmark
-from retrial.config import ReportOptions
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors.ray.member import declare, machines
 from retrial.executors.worker_env import elsewhere
+from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor, Sandbox, Site
 from retrial.sandboxes import Bounded
 from retrial.system.shutdown import Stop

@@ -16,13 +16,13 @@ import pytest
 
 from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import Turns
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models import ModelSettings, local, wire
 from retrial.models.prices import Price, price
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, committed, committed_in, most, prompt_tokens, purse
 from retrial.predict.metering.driver import Desk

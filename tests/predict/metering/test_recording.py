@@ -11,9 +11,9 @@ import pytest
 
 from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
 from retrial.cli.arguments import parse
-from retrial.config import HarnessOptions
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import RecordedModel, make
+from retrial.options import HarnessOptions
 from retrial.predict.metering import recording
 from retrial.predict.metering.recording import Recording
 from retrial.protocols import Context

@@ -15,13 +15,13 @@ import pytest
 from retrial.agents.edit import EditAgent
 from retrial.attempts import Effort, Prediction, Reply, Request, Usage
 from retrial.benchmarks.exercism import Exercism
-from retrial.config import HarnessOptions, ModelChoice
 from retrial.errors import ModelError
 from retrial.formats import whole
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.models.replay import RecordedModel
+from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, committed, most
 from retrial.predict.metering.recording import Recording

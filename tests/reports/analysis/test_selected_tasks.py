@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from retrial.cli import compare, gate
-from retrial.config import ReportOptions
 from retrial.errors import ExitCode, UsageError
+from retrial.options import ReportOptions
 from retrial.reports import page
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.comparison_table import render

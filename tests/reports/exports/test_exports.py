@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from junitparser import JUnitXml
 from markdown_it import MarkdownIt
 
-from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.options import ReportOptions
 from retrial.reports import write
 from retrial.reports.exports import aider, hugging_face, junit, markdown, preds
 from retrial.reports.exports import csv as csv_export

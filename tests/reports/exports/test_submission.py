@@ -11,8 +11,8 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from retrial.config import ReportOptions
 from retrial.errors import UsageError
+from retrial.options import ReportOptions
 from retrial.reports import write
 from retrial.reports.exports import submission
 from retrial.score import official_report

@@ -17,8 +17,8 @@ import pytest
 from docker.api import APIClient
 from docker.errors import DockerException
 
-from retrial.config import HarnessOptions
 from retrial.errors import EnvironmentMissing, SandboxError, UsageError
+from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.sandboxes import Bounded, bwrap, choose, make_ready
 from retrial.sandboxes.docker import Docker, image_cache, pulls
