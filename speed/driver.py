@@ -38,7 +38,7 @@ from retrial.system import run_log
 from retrial.system.console import Progress
 from retrial.system.shutdown import Stop
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
-from tests.clusters import two_nodes
+from tests.support.clusters import two_nodes
 
 CALLS = 3
 """Questions in one attempt."""

@@ -36,7 +36,7 @@ from retrial.system import paths
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import Stop
 from retrial.types import Execution, Job, fingerprint
-from tests.exercises import RIGHT, write_exercise
+from tests.support.exercises import RIGHT, write_exercise
 
 REPLY = {"role": "assistant", "content": f"```python\n{RIGHT}```\n"}
 USAGE = {"prompt_tokens": 300, "completion_tokens": 20}

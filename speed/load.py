@@ -38,7 +38,7 @@ from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
 from retrial.types import Job
 from speed.ladder import Remembering, cpu
-from tests.exercises import RIGHT, write_exercise
+from tests.support.exercises import RIGHT, write_exercise
 
 QUESTIONS = 2
 THOUGHT = "I have to think about it."

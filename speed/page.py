@@ -15,7 +15,7 @@ from pathlib import Path
 from retrial.reports import page
 from retrial.store.runs import Run
 from speed import scale
-from tests import browsers, synthetic_run
+from tests.support import browsers, synthetic_run
 
 NAVIGATION = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 LAID_OUT = "document.querySelector('#instances .scroll').style.contentVisibility === 'visible'"

@@ -30,7 +30,7 @@ from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
-from tests.exercises import RIGHT, STUB, TESTS
+from tests.support.exercises import RIGHT, STUB, TESTS
 
 STEP = 1000
 """Finished tasks between two readings of a program's memory."""

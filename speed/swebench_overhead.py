@@ -23,7 +23,7 @@ from typing import Any
 
 from retrial.benchmarks.swebench.official_grader import END, START
 from retrial.system.paths import PROJECT
-from tests import image_task
+from tests.support import image_task
 
 CLOCK = 'echo "clock $(date +%s.%N)"'
 CLOCKED = re.compile(r"^clock ([\d.]+)$", re.MULTILINE)

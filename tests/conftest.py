@@ -16,9 +16,9 @@ import pytest
 from retrial import registry
 from retrial.protocols import Sandbox
 from retrial.system import paths
-from tests import clusters
-from tests.clusters import TwoNodes
 from tests.parts import ready, require
+from tests.support import clusters
+from tests.support.clusters import TwoNodes
 from tests.tiers import (
     pytest_collection_modifyitems,
     pytest_terminal_summary,

@@ -22,7 +22,7 @@ from retrial.models import weights as model_weights
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
 from retrial.types import Environment
-from tests import image_task
+from tests.support import image_task
 
 T = TypeVar("T")
 PYTHON = Environment(name="python", image="python", language="python")

@@ -18,8 +18,8 @@ from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageEr
 from retrial.models import weights
 from retrial.protocols import Language
 from retrial.system import paths
-from tests import image_task
 from tests.parts import PYTHON, a_sandbox, unavailable
+from tests.support import image_task
 
 Step = tuple[str, Callable[[], object]]
 

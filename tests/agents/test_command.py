@@ -17,8 +17,8 @@ from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
 from retrial.protocols import Context
 from retrial.types import Outcome, Task, Verdict
-from tests.exercises import write_exercise
 from tests.parts import ready
+from tests.support.exercises import write_exercise
 
 FAILED = Verdict(outcome=Outcome.TESTS_FAILED, stdout="no")
 PASSED = Verdict(outcome=Outcome.RESOLVED)

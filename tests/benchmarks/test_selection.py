@@ -11,7 +11,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
 from retrial.types import Task
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 
 @pytest.fixture

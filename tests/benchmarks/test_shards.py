@@ -14,8 +14,8 @@ from retrial.options import HarnessOptions
 from retrial.predict.manifest import refuse_other_identity
 from retrial.predict.plan import Plan, make_plan
 from retrial.store.runs import Run
-from tests.exercises import write_exercise
-from tests.rows import task
+from tests.support.exercises import write_exercise
+from tests.support.rows import task
 
 LANGUAGES = ("cpp", "go", "java", "javascript", "python", "rust")
 TASKS = tuple(task(f"aider_{language}_{number:02}") for language in LANGUAGES for number in range(11))
@@ -132,7 +132,7 @@ def test_the_tasks_of_a_shard_that_is_not_there_are_known_from_the_others(bench:
 
 
 def test_a_prior_run_is_looked_at_after_the_cut_and_a_shard_may_be_settled(bench: Path, home: Path) -> None:
-    from tests.rows import record
+    from tests.support.rows import record
 
     whole = planned(bench, "")
     run = Run(home, "before")

@@ -20,8 +20,8 @@ from retrial.store.runs import Run as Files
 from retrial.system import small_files
 from retrial.system.locks import ASKING, SCORING, Claim, claimed
 from tests.conftest import Run
-from tests.exercises import RIGHT, write_exercise, write_replies
-from tests.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids
+from tests.support.exercises import RIGHT, write_exercise, write_replies
+from tests.support.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids
 
 SECRET = "the contents of a file of this host"
 SLUG = Path("python/exercises/practice/sum-up")

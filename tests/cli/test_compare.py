@@ -17,8 +17,8 @@ from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
-from tests.rows import attempt, record
-from tests.sides import CONFIG, IDENTITY, PROVENANCE, content, side
+from tests.support.rows import attempt, record
+from tests.support.sides import CONFIG, IDENTITY, PROVENANCE, content, side
 
 NOTHING = ReportOptions()
 

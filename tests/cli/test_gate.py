@@ -15,7 +15,7 @@ from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
-from tests.sides import CONFIG, PROVENANCE, content
+from tests.support.sides import CONFIG, PROVENANCE, content
 
 NOTHING = ReportOptions()
 

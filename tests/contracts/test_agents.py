@@ -23,10 +23,10 @@ from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.types import Task, Verdict
 from tests import parts
 from tests.conftest import PROJECT
-from tests.desks import a_desk
-from tests.exercises import RIGHT, reply, write_exercise
-from tests.servers import ChatServer
-from tests.servers import reply as answer
+from tests.support.desks import a_desk
+from tests.support.exercises import RIGHT, reply, write_exercise
+from tests.support.servers import ChatServer
+from tests.support.servers import reply as answer
 
 pytestmark = pytest.mark.real
 

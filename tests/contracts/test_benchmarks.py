@@ -15,8 +15,8 @@ from retrial.patches import apply
 from retrial.protocols import Benchmark, Context
 from retrial.store.runs import SAFE
 from retrial.types import Check
-from tests import image_task
-from tests.exercises import write_exercise
+from tests.support import image_task
+from tests.support.exercises import write_exercise
 
 
 def write_rows(folder: Path) -> Path:

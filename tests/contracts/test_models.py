@@ -17,7 +17,7 @@ from retrial.models import ModelSettings
 from retrial.protocols import Context, Model
 from retrial.system import paths
 from tests.parts import require, weights
-from tests.servers import ChatServer, reply
+from tests.support.servers import ChatServer, reply
 
 pytestmark = pytest.mark.real
 

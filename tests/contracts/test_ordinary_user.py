@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contracts.test_hostile_jobs import MEMORY
-from tests.ordinary import OrdinaryUser, ordinary_user
 from tests.parts import ready
+from tests.support.ordinary import OrdinaryUser, ordinary_user
 
 pytestmark = pytest.mark.real
 

@@ -19,8 +19,8 @@ from retrial.sandboxes import probe
 from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases
 from retrial.types import Environment, Execution, Job, Limits
-from tests import cgroups
 from tests.parts import PYTHON, ready, require
+from tests.support import cgroups
 
 pytestmark = pytest.mark.real
 

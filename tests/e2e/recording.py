@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e import masks
-from tests.exercises import RIGHT, STUB, WRONG, reply, write_exercise, write_replies
+from tests.support.exercises import RIGHT, STUB, WRONG, reply, write_exercise, write_replies
 
 PROJECT = Path(__file__).resolve().parents[2]
 RECORDED = Path(__file__).with_name("recorded")

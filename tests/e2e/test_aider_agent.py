@@ -12,7 +12,7 @@ import pytest
 from retrial.agents.aider import install
 from tests import parts
 from tests.conftest import Run
-from tests.servers import Answer, ChatServer, reply, status
+from tests.support.servers import Answer, ChatServer, reply, status
 
 KEY = "sk-test-0123456789abcdef"
 TASK = "aider_python_sum_two"

@@ -20,11 +20,11 @@ import pytest
 
 from retrial.store.runs import Run as Stored
 from retrial.system.locks import SCORING, claimed
-from tests import engines, servers
 from tests.conftest import PROJECT, Run
-from tests.exercises import RIGHT, reply, write_exercise, write_replies
 from tests.parts import missing, ready
-from tests.servers import Answer, Asked, ChatServer
+from tests.support import engines, servers
+from tests.support.exercises import RIGHT, reply, write_exercise, write_replies
+from tests.support.servers import Answer, Asked, ChatServer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 DISK_MB = 80

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

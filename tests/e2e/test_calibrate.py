@@ -16,8 +16,8 @@ from retrial.patches.apply import diff
 from tests.conftest import PROJECT, Run
 from tests.e2e.test_known_scores import results
 from tests.e2e.test_swebench import name, write_rows
-from tests.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.parts import ready_with_repository
+from tests.support.exercises import RIGHT, STUB, WRONG, write_exercise
 
 pytestmark = pytest.mark.real
 

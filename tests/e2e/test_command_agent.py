@@ -14,8 +14,8 @@ from retrial.languages.python.toolchain import interpreter
 from retrial.sandboxes.docker import images
 from retrial.system.secrets import HIDDEN
 from tests.conftest import Run
-from tests.exercises import RIGHT, STUB, TESTS, WRONG, write_exercise
 from tests.parts import PYTHON, ready
+from tests.support.exercises import RIGHT, STUB, TESTS, WRONG, write_exercise
 
 pytestmark = pytest.mark.real
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import write_exercise
-from tests.programs import report
+from tests.support.exercises import write_exercise
+from tests.support.programs import report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

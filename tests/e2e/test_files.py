@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

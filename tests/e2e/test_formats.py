@@ -12,9 +12,9 @@ from retrial import registry
 from retrial.attempts import Reply, ToolCall
 from retrial.protocols import Edit, EditFormat
 from tests.conftest import Run
-from tests.exercises import RIGHT, STUB, reply, write_exercise, write_replies
-from tests.servers import Answer, ChatServer
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, STUB, reply, write_exercise, write_replies
+from tests.support.servers import Answer, ChatServer
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

@@ -11,11 +11,11 @@ import pytest
 
 from retrial import registry
 from tests.conftest import Run
-from tests.exercises import RIGHT, reply, write_exercise
 from tests.parts import weights
-from tests.programs import read, report
-from tests.servers import Answer, Asked, ChatServer
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, reply, write_exercise
+from tests.support.programs import read, report
+from tests.support.servers import Answer, Asked, ChatServer
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

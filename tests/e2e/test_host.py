@@ -19,10 +19,10 @@ import pytest
 from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from retrial.system import leases, paths
-from tests import cgroups
 from tests.conftest import PROJECT
-from tests.exercises import RIGHT, STUB, write_exercise
-from tests.hostile import ATTACKS, HARMLESS
+from tests.support import cgroups
+from tests.support.exercises import RIGHT, STUB, write_exercise
+from tests.support.hostile import ATTACKS, HARMLESS
 
 pytestmark = pytest.mark.real
 

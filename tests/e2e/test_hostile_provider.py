@@ -14,8 +14,8 @@ import pytest
 
 from retrial.predict.metering.budget import committed
 from tests.conftest import PROJECT, Run
-from tests.exercises import write_exercise
-from tests.hostile_provider import CASES, ESCAPE, KEY, HostileProvider
+from tests.support.exercises import write_exercise
+from tests.support.hostile_provider import CASES, ESCAPE, KEY, HostileProvider
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

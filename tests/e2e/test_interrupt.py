@@ -17,10 +17,10 @@ import pytest
 
 from retrial.store.runs import Run as Stored
 from retrial.system.locks import claimed
-from tests import servers
 from tests.conftest import PROJECT, Run
-from tests.exercises import RIGHT, TESTS, reply, write_exercise, write_replies
-from tests.servers import Answer, Asked, ChatServer
+from tests.support import servers
+from tests.support.exercises import RIGHT, TESTS, reply, write_exercise, write_replies
+from tests.support.servers import Answer, Asked, ChatServer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

@@ -26,10 +26,10 @@ import pytest
 from retrial.store.runs import Run
 from retrial.system import leases
 from tests.conftest import PROJECT, own_cache
-from tests.counting_model import Question, question
 from tests.e2e.test_orphans import left_by
-from tests.exercises import RIGHT, write_exercise
 from tests.parts import ready
+from tests.support.counting_model import Question, question
+from tests.support.exercises import RIGHT, write_exercise
 from tests.tiers import TIER
 
 pytestmark = [pytest.mark.real, pytest.mark.scaled]
@@ -90,7 +90,7 @@ class Counting:
 
 @contextmanager
 def counting(log: Path, held: int = 0) -> Iterator[Counting]:
-    command = [sys.executable, "-m", "tests.counting_model", str(log), str(held)]
+    command = [sys.executable, "-m", "tests.support.counting_model", str(log), str(held)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PROJECT)
     try:
         assert process.stdout

@@ -10,7 +10,7 @@ import pytest
 
 from retrial.protocols import Sandbox
 from tests.conftest import Run
-from tests.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
@@ -307,7 +307,7 @@ def test_the_reference_is_run_once_and_fresh_runs_it_again(run: Run, home: Path,
 
 def _row(module: str, content: str) -> str:
     from retrial.patches.apply import diff
-    from tests.exercises import STUB
+    from tests.support.exercises import STUB
 
     patch = diff({f"{module}.py": STUB.encode()}, {f"{module}.py": content.encode()})
     return json.dumps({"instance_id": f"aider_python_{module}", "model_name_or_path": "me", "model_patch": patch})

@@ -15,7 +15,7 @@ import pytest
 
 from retrial.patches.apply import diff
 from tests.conftest import Run
-from tests.exercises import STUB, write_exercise
+from tests.support.exercises import STUB, write_exercise
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

@@ -16,9 +16,9 @@ import pytest
 
 from retrial.languages.python.toolchain import interpreter
 from tests.conftest import Run
-from tests.exercises import RIGHT, WRONG, reply, write_exercise
-from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise
+from tests.support.servers import Answer, Asked, Behaviour, ChatServer, json_answer
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

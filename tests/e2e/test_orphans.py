@@ -17,10 +17,10 @@ from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases, paths, scratch
 from retrial.system.leases import Kind
 from retrial.types import Limits
-from tests import engines
 from tests.conftest import PROJECT, Run
-from tests.exercises import RIGHT, reply, write_exercise, write_replies
 from tests.parts import ready
+from tests.support import engines
+from tests.support.exercises import RIGHT, reply, write_exercise, write_replies
 from tests.system.test_leases import lives
 
 pytestmark = pytest.mark.real

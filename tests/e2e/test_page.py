@@ -11,10 +11,10 @@ import pytest
 from retrial.cli import compare
 from retrial.reports import page
 from retrial.store.runs import Run
-from tests import browsers, synthetic_run
-from tests.browsers import Opened, opened
 from tests.parts import require
-from tests.sides import side
+from tests.support import browsers, synthetic_run
+from tests.support.browsers import Opened, opened
+from tests.support.sides import side
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import RIGHT, WRONG, reply, write_exercise
-from tests.servers import Answer, ChatServer, json_answer, stalled, status, torn
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise
+from tests.support.servers import Answer, ChatServer, json_answer, stalled, status, torn
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

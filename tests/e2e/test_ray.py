@@ -18,10 +18,8 @@ from typing import Any
 import pytest
 
 from retrial.store.runs import Run
-from tests.clusters import TwoNodes
 from tests.conftest import Run as Program
 from tests.conftest import own_cache
-from tests.counting_model import Question
 from tests.e2e.test_kills import (
     JOBS,
     Counting,
@@ -35,10 +33,12 @@ from tests.e2e.test_kills import (
     unmeasured,
     verdicts,
 )
-from tests.exercises import RIGHT, reply, write_exercise
 from tests.parts import ready
-from tests.servers import Answer, Asked, ChatServer
-from tests.servers import reply as says
+from tests.support.clusters import TwoNodes
+from tests.support.counting_model import Question
+from tests.support.exercises import RIGHT, reply, write_exercise
+from tests.support.servers import Answer, Asked, ChatServer
+from tests.support.servers import reply as says
 from tests.tiers import TIER
 
 pytestmark = [pytest.mark.real, pytest.mark.scaled]

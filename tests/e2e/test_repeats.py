@@ -12,10 +12,10 @@ import pytest
 from retrial.patches.apply import diff
 from tests.conftest import Run
 from tests.e2e.test_calibrate import FLICKERING
-from tests.exercises import RIGHT, STUB, WRONG, reply, write_exercise
-from tests.programs import read, report
-from tests.servers import Answer, Asked, ChatServer
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, STUB, WRONG, reply, write_exercise
+from tests.support.programs import read, report
+from tests.support.servers import Answer, Asked, ChatServer
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

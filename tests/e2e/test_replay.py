@@ -14,9 +14,9 @@ from retrial.attempts import Reply
 from retrial.protocols import Edit
 from retrial.store.runs import Run as Stored
 from tests.conftest import Run
-from tests.exercises import RIGHT, STUB, TESTS, WRONG, reply, write_exercise
-from tests.servers import Answer, ChatServer, status
-from tests.servers import reply as answer
+from tests.support.exercises import RIGHT, STUB, TESTS, WRONG, reply, write_exercise
+from tests.support.servers import Answer, ChatServer, status
+from tests.support.servers import reply as answer
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

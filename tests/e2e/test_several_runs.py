@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
-from tests.programs import read, report
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise, write_replies
+from tests.support.programs import read, report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

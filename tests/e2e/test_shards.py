@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.exercises import write_exercise
-from tests.programs import read, report
+from tests.support.exercises import write_exercise
+from tests.support.programs import read, report
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 
@@ -109,7 +109,7 @@ def test_a_dry_run_shows_the_tasks_of_the_shard(run: Run, home: Path) -> None:
 
 
 def test_a_recorded_run_is_played_again_in_shards(run: Run, home: Path, tmp_path: Path) -> None:
-    from tests.exercises import RIGHT, reply, write_replies
+    from tests.support.exercises import RIGHT, reply, write_replies
 
     for slug in ("add-one", "add-two"):
         write_exercise(tmp_path / "bench", slug)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

@@ -14,11 +14,11 @@ import pytest
 
 from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
-from tests import engines, image_task
 from tests.conftest import PROJECT, Run
-from tests.exercises import write_replies
-from tests.image_task import CORE, EVAL_SCRIPT, GOLD, changed
 from tests.parts import ready_with_repository
+from tests.support import engines, image_task
+from tests.support.exercises import write_replies
+from tests.support.image_task import CORE, EVAL_SCRIPT, GOLD, changed
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("engine")]
 

@@ -11,11 +11,11 @@ import pytest
 
 from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
-from tests import image_task
 from tests.conftest import Run
 from tests.e2e.test_swebench_forgeries import scored
-from tests.image_task import CORE, EVAL_SCRIPT, FILES, GOLD, NEW_TESTS, TESTS, changed
 from tests.parts import ready_with_repository
+from tests.support import image_task
+from tests.support.image_task import CORE, EVAL_SCRIPT, FILES, GOLD, NEW_TESTS, TESTS, changed
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("engine")]
 

@@ -11,7 +11,7 @@ import pytest
 from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
 from tests.conftest import Run
-from tests.exercises import RIGHT, STUB, WRONG, write_exercise
+from tests.support.exercises import RIGHT, STUB, WRONG, write_exercise
 
 pytestmark = pytest.mark.real
 

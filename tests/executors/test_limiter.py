@@ -24,7 +24,7 @@ from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
-from tests.servers import Answer, Asked, Behaviour, ChatServer, reply, status
+from tests.support.servers import Answer, Asked, Behaviour, ChatServer, reply, status
 
 SECONDS = 60
 """More than anything here takes, however busy the machine."""

@@ -19,8 +19,8 @@ from retrial.errors import UsageError
 from retrial.grading.judge import judge
 from retrial.sandboxes import report_archive
 from retrial.types import Check, Execution, Required
-from tests.exercises import write_exercise
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
+from tests.support.exercises import write_exercise
 
 # Archives
 

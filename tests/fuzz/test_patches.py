@@ -17,8 +17,8 @@ from retrial.patches import untrusted_files
 from retrial.patches.apply import apply, diff, parse, patched
 from retrial.types import Outcome, Task, Verdict
 from tests.fuzz.mutation import NAMES, changed_lines, fuzz
-from tests.odd_patches import BASE, DONE, PLAIN, added, exercise, sample
-from tests.repository_task import repository
+from tests.support.odd_patches import BASE, DONE, PLAIN, added, exercise, sample
+from tests.support.repository_task import repository
 
 TREE = {**BASE, "src/deep.py": b"x = 1\n\n\ny = 2\n", "sub/data.bin": bytes(range(256)), "open.txt": b"no end"}
 EDITED = {

@@ -15,7 +15,7 @@ from retrial.errors import PatchError, UsageError
 from retrial.patches.apply import parse
 from retrial.score import predictions_file
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz
-from tests.odd_patches import PLAIN, sample
+from tests.support.odd_patches import PLAIN, sample
 
 KNOWN = ("demo_python_add", "demo_go_é", "django__django-1")
 ROWS: list[dict[str, Any]] = [

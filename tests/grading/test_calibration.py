@@ -17,9 +17,9 @@ from retrial.reports.console import calibration
 from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
-from tests.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.grading.test_hangs import Recording
-from tests.rows import row
+from tests.support.exercises import RIGHT, STUB, WRONG, write_exercise
+from tests.support.rows import row
 
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
 GOOD = Verdict(outcome=Outcome.RESOLVED, tests={"a": PASSED, "b": PASSED}, seconds=1.0, proof="canary")

@@ -16,7 +16,7 @@ from retrial.grading.verdict_cache import Verdicts
 from retrial.patches.apply import Selection, diff
 from retrial.protocols import Sandbox
 from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict
-from tests.exercises import STUB, write_exercise
+from tests.support.exercises import STUB, write_exercise
 
 LIMIT = 3.0
 """What a hang takes."""

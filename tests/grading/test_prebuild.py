@@ -15,8 +15,8 @@ from retrial.grading.run_check import run_check
 from retrial.protocols import Sandbox
 from retrial.system.secrets import KNOWN
 from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
-from tests.exercises import write_exercise
 from tests.parts import PYTHON
+from tests.support.exercises import write_exercise
 
 # Of two builds no two results are the same.
 MADE = Prebuild(script='cat seed /proc/sys/kernel/random/uuid >"$RETRIAL_REPORTS/made"', files={"seed": b"seed "})

@@ -12,7 +12,7 @@ from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.verdict_cache import Verdicts
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Job
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 pytestmark = pytest.mark.real
 

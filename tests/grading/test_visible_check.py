@@ -17,9 +17,9 @@ from retrial.grading.visible_check import VisibleCheck, baseline
 from retrial.options import HarnessOptions
 from retrial.protocols import Context, Sandbox
 from retrial.types import Check, Outcome
-from tests import image_task
-from tests.image_task import CORE, GOLD, INSTANCE, changed
 from tests.parts import ready_with_repository
+from tests.support import image_task
+from tests.support.image_task import CORE, GOLD, INSTANCE, changed
 
 pytestmark = pytest.mark.real
 

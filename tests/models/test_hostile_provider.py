@@ -14,7 +14,7 @@ from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.prices import Price
 from retrial.models.retry import Patience
-from tests.hostile_provider import CASES, ESCAPE, KEY, Case, HostileProvider
+from tests.support.hostile_provider import CASES, ESCAPE, KEY, Case, HostileProvider
 
 TRY_SECONDS = 2.0
 

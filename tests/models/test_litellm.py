@@ -19,7 +19,7 @@ from retrial.models import ModelSettings
 from tests import parts
 from tests.conftest import PROJECT
 from tests.parts import require
-from tests.servers import Asked, Behaviour, ChatServer, reply, status, torn
+from tests.support.servers import Asked, Behaviour, ChatServer, reply, status, torn
 
 KEY = "sk-test-0123456789abcdef"
 NOW = {"Retry-After": "0"}

@@ -22,7 +22,7 @@ from retrial.models.openai import OpenAIModel
 from retrial.models.prices import Price
 from retrial.models.retry import Patience
 from retrial.protocols import Context
-from tests.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
+from tests.support.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 
 KEY = "sk-test-0123456789abcdef"
 NOW = {"Retry-After": "0"}

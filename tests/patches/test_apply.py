@@ -11,7 +11,7 @@ import pytest
 from retrial.errors import PatchError, UsageError
 from retrial.patches import git
 from retrial.patches.apply import apply, counts, diff, parse, patched, select, select_anywhere, writable
-from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
+from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
 
 
 def counted(patch: str) -> tuple[list[str], tuple[str, ...]]:

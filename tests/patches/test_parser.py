@@ -6,7 +6,7 @@ import pytest
 
 from retrial.errors import PatchError
 from retrial.patches.apply import Kind, apply, diff, normalise, parse, patched, select
-from tests.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
+from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
 # What is applied, and how
 

@@ -13,8 +13,8 @@ from retrial.errors import PatchError
 from retrial.grading import run_check
 from retrial.patches.apply import diff, patched
 from retrial.types import Task, Verdict
-from tests.odd_patches import BASE, DONE, PLAIN, STUB, added, binary, exercise, sample, section
-from tests.repository_task import repository
+from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, added, binary, exercise, sample, section
+from tests.support.repository_task import repository
 
 APPLIED = "applied"
 PARTLY = "applied without what may not be"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from retrial.errors import Overloaded
 from retrial.types import Check
-from tests.repository_task import Scripted, predict, repository
+from tests.support.repository_task import Scripted, predict, repository
 
 TASK = repository({"calc.py": b"def add(a, b):\n    return a - b\n"}, "add subtracts")
 EDITED = "calc.py\n```\ndef add(a, b):\n    return a + b\n```\n"

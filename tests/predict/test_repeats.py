@@ -13,7 +13,7 @@ from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict import repeats
 from retrial.predict.plan import make_ladder
 from retrial.store.runs import Run
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.patches import apply
 from retrial.types import Task
-from tests import odd_patches
+from tests.support import odd_patches
 
 EXPLOITS = Path(__file__).parent / "exploits"
 CATCH = DEMO / "cpp" / "exercises" / "practice" / "ticket-price" / "test"

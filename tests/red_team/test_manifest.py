@@ -11,8 +11,8 @@ from retrial import registry
 from retrial.benchmarks.exercism import Exercism
 from retrial.grading.run_check import select
 from retrial.system.paths import PROJECT
-from tests import odd_patches
 from tests.red_team.cases import KINDS, Case, benchmark, cases, task
+from tests.support import odd_patches
 
 CORPUS = 54
 """Cases of the corpus that this grew from, its patches not counted: none may get lost."""

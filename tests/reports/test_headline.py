@@ -16,7 +16,7 @@ from retrial.score.predictions_file import Submission
 from retrial.score.rows import brief
 from retrial.system import colours
 from retrial.types import Outcome
-from tests.rows import attempt, record, row
+from tests.support.rows import attempt, record, row
 
 PAINT = (
     "from retrial.system import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"

@@ -15,7 +15,7 @@ from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.types import Outcome, Verdict
-from tests.rows import PASSED, attempt, edit, graded, output, record, row
+from tests.support.rows import PASSED, attempt, edit, graded, output, record, row
 
 UNKNOWN: dict[str, Any] = {"test_outcome": None}
 RED: dict[str, Any] = {"test_outcome": False}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retrial.reports import console
-from tests.sides import content
+from tests.support.sides import content
 
 
 def shown(**row: Any) -> str:

@@ -12,7 +12,7 @@ from retrial.errors import UsageError
 from retrial.score.merge import Merged, merge, read, write
 from retrial.store import history
 from retrial.store.runs import Run
-from tests.rows import attempt, record
+from tests.support.rows import attempt, record
 
 NOTHING: dict[str, Any] = {
     "model_patch": "",

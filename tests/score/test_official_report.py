@@ -19,7 +19,7 @@ from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
 from retrial.types import Outcome, Required
 from tests.conftest import PROJECT
-from tests.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
+from tests.support.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
 
 BOTH = (
     "submitted",

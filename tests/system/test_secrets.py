@@ -12,7 +12,7 @@ import pytest
 
 from retrial.store.runs import Run
 from retrial.system.secrets import HIDDEN, KNOWN, Known, hidden
-from tests.rows import edit, record
+from tests.support.rows import edit, record
 
 KEY = "sk-Test/5f1c+09d2=a77b&4e"
 PASSWORD = 'pä"ss\\w0rd, long'

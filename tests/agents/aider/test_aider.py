@@ -22,7 +22,7 @@ from retrial.patches.workspace import Folder
 from retrial.predict.metering.metered_model import MeteredChat
 from retrial.protocols import Context, Workspace
 from retrial.types import Verdict
-from tests.aider_parts import a_chat, a_task, verdict
+from tests.support.aider_parts import a_chat, a_task, verdict
 
 KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY": "sk-3", "TOGETHER_API_KEY": "sk-4"}
 

@@ -18,8 +18,8 @@ from retrial.patches.workspace import open_workspace
 from retrial.protocols import Context
 from retrial.types import Task
 from tests import parts
-from tests.aider_parts import RIGHT, a_chat, a_task, verdict
-from tests.servers import Answer, ChatServer, reply, status
+from tests.support.aider_parts import RIGHT, a_chat, a_task, verdict
+from tests.support.servers import Answer, ChatServer, reply, status
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("bwrap")]
 

@@ -12,8 +12,8 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.patches import git
 from retrial.protocols import Fault
 from retrial.types import Task
-from tests.exercises import RIGHT, reply, write_exercise
-from tests.repository_task import Scripted, attempt, repository
+from tests.support.exercises import RIGHT, reply, write_exercise
+from tests.support.repository_task import Scripted, attempt, repository
 
 CORE = b"def add(a, b):\n    return a - b\n"
 REPOSITORY = repository(

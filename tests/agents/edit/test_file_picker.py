@@ -8,7 +8,7 @@ import pytest
 
 from retrial.agents.edit import file_picker
 from retrial.patches import git
-from tests.repository_task import Scripted, attempt, repository
+from tests.support.repository_task import Scripted, attempt, repository
 
 CORE = b"def add(a, b):\n    return a - b\n"
 ROUNDING = b"def rounded(x):\n    return int(x)\n"

@@ -11,7 +11,7 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import UsageError
 from retrial.grading.run_check import select
 from retrial.patches.apply import Selection, diff, patched
-from tests.exercises import RIGHT, write_exercise
+from tests.support.exercises import RIGHT, write_exercise
 
 
 def open_folder(root: Path) -> Exercism:

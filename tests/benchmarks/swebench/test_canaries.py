@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.grading import canaries
 from retrial.types import Canary, Check, Required
-from tests.image_task import NEW_TESTS
+from tests.support.image_task import NEW_TESTS
 
 PATH = "tests/test_calc.py"
 REQUIRED = Required(

@@ -11,7 +11,7 @@ import pytest
 from retrial.benchmarks.swebench import eval_script
 from retrial.benchmarks.swebench.container_script import JOB, SCRIPT, TESTS_GO_HERE, with_tests
 from retrial.benchmarks.swebench.official_grader import END, START
-from tests.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
+from tests.support.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
 
 TEST_FILES = ("tests/test_calc.py",)
 

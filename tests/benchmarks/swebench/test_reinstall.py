@@ -11,7 +11,7 @@ import pytest
 
 from retrial.benchmarks.swebench import eval_script, reinstall
 from retrial.benchmarks.swebench.reinstall import AFTER, BEFORE, Trial
-from tests.image_task import EVAL_SCRIPT
+from tests.support.image_task import EVAL_SCRIPT
 
 FINDER = "module calc from /testbed/calc"
 

@@ -14,7 +14,7 @@ import pytest
 from retrial.benchmarks.swebench.columns import command_of
 from retrial.benchmarks.swebench.rows import Origin, Row, claims, digest, read
 from retrial.errors import UsageError
-from tests.swebench_sources import (
+from tests.support.swebench_sources import (
     BAKED,
     COMMIT,
     HINT,

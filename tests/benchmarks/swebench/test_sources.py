@@ -15,16 +15,7 @@ import pytest
 from retrial.benchmarks.swebench.rows import Origin, claims, digest, read
 from retrial.errors import UsageError
 from tests.conftest import PROJECT
-from tests.swebench_sources import (
-    TWO,
-    a_jsonl,
-    a_repository,
-    a_row,
-    a_task,
-    complaint,
-    ids,
-    rows_of,
-)
+from tests.support.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids, rows_of
 
 # Task repositories.
 

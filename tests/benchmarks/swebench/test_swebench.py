@@ -16,7 +16,7 @@ from retrial.options import HarnessOptions
 from retrial.patches.apply import matches
 from retrial.protocols import Context
 from retrial.types import Check
-from tests import image_task
+from tests.support import image_task
 
 
 def write_rows(folder: Path, **changes: Any) -> Path:

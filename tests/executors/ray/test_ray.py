@@ -19,10 +19,10 @@ from retrial.protocols import Context, Executor, Sandbox, Site
 from retrial.sandboxes import Bounded
 from retrial.system.shutdown import Stop
 from retrial.types import Environment
-from tests.clusters import CPUS, TwoNodes
 from tests.conftest import Run
-from tests.exercises import write_exercise
 from tests.parts import PYTHON
+from tests.support.clusters import CPUS, TwoNodes
+from tests.support.exercises import write_exercise
 
 
 def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, object]:

@@ -24,7 +24,7 @@ from retrial.languages.python.canary import canaries, of_file
 from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.types import Canary, Check, Execution, Outcome, Verdict
-from tests.exercises import write_exercise
+from tests.support.exercises import write_exercise
 
 PATH = "sum_up_test.py"
 

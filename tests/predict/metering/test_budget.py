@@ -33,11 +33,11 @@ from retrial.system import paths
 from retrial.system.shutdown import Stop
 from retrial.types import Task, Verdict
 from tests.conftest import Run as Program
-from tests.desks import a_desk
-from tests.exercises import RIGHT, WRONG, write_exercise
-from tests.exercises import reply as file
 from tests.parts import weights
-from tests.servers import Answer, Asked, ChatServer, reply
+from tests.support.desks import a_desk
+from tests.support.exercises import RIGHT, WRONG, write_exercise
+from tests.support.exercises import reply as file
+from tests.support.servers import Answer, Asked, ChatServer, reply
 
 PRICE = Price(prompt=1.0, completion=10.0)
 

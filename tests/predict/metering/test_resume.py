@@ -30,9 +30,9 @@ from retrial.store import attempt_log, journal, transcript
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.types import Task, Verdict
-from tests.desks import a_desk
-from tests.exercises import RIGHT, WRONG, reply, write_exercise
 from tests.parts import ready
+from tests.support.desks import a_desk
+from tests.support.exercises import RIGHT, WRONG, reply, write_exercise
 
 pytestmark = pytest.mark.real
 

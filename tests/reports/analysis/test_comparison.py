@@ -12,7 +12,7 @@ from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.console import comparison as rendered
 from retrial.reports.console import ladder as rendered_ladder
-from tests.rows import attempt, record
+from tests.support.rows import attempt, record
 
 
 def whole(number: int = 1, **fields: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from retrial.reports.analysis import counterfactuals, ladder_value
 from retrial.reports.analysis.attempt_outcomes import How, Judged, Known, Place, Tries
 from retrial.store import history
 from retrial.types import Outcome
-from tests.rows import attempt, record
+from tests.support.rows import attempt, record
 
 RIGHT, WRONG = Outcome.RESOLVED, Outcome.TESTS_FAILED
 GREEN: dict[str, Any] = {"edit_outcome": True, "lint_outcome": True, "test_outcome": True, "plausible": True}

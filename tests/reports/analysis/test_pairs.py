@@ -11,9 +11,9 @@ import pytest
 from retrial.errors import UsageError
 from retrial.reports.analysis.pairs import corrected, pair, record
 from retrial.reports.analysis.run_conditions import differences, read_results
-from tests.rows import attempt
-from tests.rows import record as record_of
-from tests.sides import CONFIG, IDENTITY, PROVENANCE, content, side
+from tests.support.rows import attempt
+from tests.support.rows import record as record_of
+from tests.support.sides import CONFIG, IDENTITY, PROVENANCE, content, side
 
 # What is compared
 

@@ -23,7 +23,7 @@ from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
-from tests.rows import attempt, record, row
+from tests.support.rows import attempt, record, row
 
 RIGHT, WRONG = Outcome.RESOLVED, Outcome.TESTS_FAILED
 GREEN: dict[str, Any] = {"edit_outcome": True, "lint_outcome": True, "test_outcome": True, "plausible": True}

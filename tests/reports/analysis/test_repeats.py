@@ -16,7 +16,7 @@ from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
 from retrial.score.rows import Row, brief
 from retrial.types import Outcome, Status, Verdict
-from tests.rows import row
+from tests.support.rows import row
 
 PASSED, FAILED = Status.PASSED, Status.FAILED
 FAILS = Outcome.TESTS_FAILED

@@ -17,7 +17,7 @@ from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
 from tests.cli.test_gate import write
-from tests.sides import CONFIG, side
+from tests.support.sides import CONFIG, side
 
 CHEAP, LEFT = "++++------", "    ++++++"
 """What the first run made of ten tasks; what the next made of those that it had left."""

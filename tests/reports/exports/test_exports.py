@@ -30,8 +30,8 @@ from retrial.reports.exports import text as export_text
 from retrial.store.runs import Run
 from retrial.system.secrets import Known
 from retrial.types import Outcome
-from tests.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records, verdict
-from tests.rows import attempt, row
+from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records, verdict
+from tests.support.rows import attempt, row
 
 LONG = 5_000_000
 GITHUB = 1 << 20

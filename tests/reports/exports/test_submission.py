@@ -21,8 +21,8 @@ from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.system.secrets import Known
 from retrial.types import Outcome
-from tests.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records
-from tests.rows import CHECK, FAILED, PASSED, TREE, attempt, graded, output, row
+from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records
+from tests.support.rows import CHECK, FAILED, PASSED, TREE, attempt, graded, output, row
 
 OFFICIAL = {"patch.diff", "report.json", "test_output.txt", "eval.sh"}
 PLACES = {"all_preds.jsonl", "metadata.yaml", "README.md", "logs", "trajs", "results", ".retrial.json"}

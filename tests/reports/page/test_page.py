@@ -27,9 +27,9 @@ from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.store.transcript import fenced
 from retrial.system.secrets import Known
-from tests import synthetic_run
-from tests.sides import content as scored
-from tests.sides import side
+from tests.support import synthetic_run
+from tests.support.sides import content as scored
+from tests.support.sides import side
 
 TASKS = 40
 VOID = {"meta", "link", "br", "input", "img", "hr"}

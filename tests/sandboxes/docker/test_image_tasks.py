@@ -19,9 +19,9 @@ from retrial.sandboxes import docker, probe
 from retrial.sandboxes.docker import Docker, exit_cause
 from retrial.system import leases
 from retrial.types import Execution, Job, Limits
-from tests import image_task
-from tests.engines import Wire, engine, running, tree
 from tests.parts import PYTHON, ready_with_repository
+from tests.support import image_task
+from tests.support.engines import Wire, engine, running, tree
 
 pytestmark = pytest.mark.real
 

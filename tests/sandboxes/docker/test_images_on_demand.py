@@ -24,9 +24,9 @@ from retrial.sandboxes import Bounded, bwrap, choose, make_ready
 from retrial.sandboxes.docker import Docker, image_cache, pulls
 from retrial.system import paths
 from retrial.types import Environment, Job
-from tests import image_task
-from tests.engines import Registry, engine, remove, small_image, tree
 from tests.parts import PYTHON, ready_with_repository, require
+from tests.support import image_task
+from tests.support.engines import Registry, engine, remove, small_image, tree
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("home")]
 

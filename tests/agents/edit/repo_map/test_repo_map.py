@@ -16,7 +16,7 @@ import pytest
 from retrial.agents.edit import repo_map
 from retrial.agents.edit.repo_map import outline_cache
 from tests.conftest import PROJECT
-from tests.repository_task import Scripted, attempt, repository
+from tests.support.repository_task import Scripted, attempt, repository
 
 
 def test_a_grammar_that_is_missing_costs_only_its_own_outlines(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A model server in a process of its own, so that whoever is killed, it lives: counts every request, and what it sent.
 
-    python -m tests.counting_model LOG NUMBER
+    python -m tests.support.counting_model LOG NUMBER
 
 It prints its address and logs what happens to each request, with the time: `arrived`, `sent` (the answer is on its
 way), and `unread` (the client died with the answer in its socket: the kernel then resets the connection).
@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.exercises import RIGHT, WRONG, reply
+from tests.support.exercises import RIGHT, WRONG, reply
 
 LATENCY = 0.05
 """So that some question is mostly under way."""

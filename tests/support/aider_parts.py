@@ -10,7 +10,7 @@ from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.predict.plan import NoModel
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict
-from tests.desks import a_desk
+from tests.support.desks import a_desk
 
 STUB = "def add(a, b):\n    pass\n"
 RIGHT = "def add(a, b):\n    return a + b\n"

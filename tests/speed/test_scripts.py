@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from speed.nearby import LITE
-from tests import browsers, image_task
 from tests.conftest import PROJECT
-from tests.exercises import write_exercise
 from tests.parts import ready, ready_with_repository
-from tests.swebench_sources import a_task
+from tests.support import browsers, image_task
+from tests.support.exercises import write_exercise
+from tests.support.swebench_sources import a_task
 
 pytestmark = pytest.mark.real
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from retrial.patches.apply import Change, patched, select
 from retrial.patches.names import quote
 from retrial.types import Environment, Task
-from tests.repository_task import MemoryTree
+from tests.support.repository_task import MemoryTree
 
 DATA = Path(__file__).parent / "data" / "patches"
 STUB = b"def add(a, b):\n    raise NotImplementedError\n"

@@ -16,7 +16,7 @@ from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.protocols import Context
 from retrial.types import Check, Environment, Task
-from tests.desks import a_desk
+from tests.support.desks import a_desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

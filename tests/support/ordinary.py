@@ -17,7 +17,7 @@ from typing import Any
 from retrial.languages.python import toolchain
 from tests.parts import require
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 UID = 1001
 """Of the user, if the tests run as root; nothing has to exist under this number."""
 PYTHONS = (sys.executable, "/usr/bin/python3")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.exercises import RIGHT
+from tests.support.exercises import RIGHT
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from tests.exercises import RIGHT
-from tests.exercises import reply as whole_file
+from tests.support.exercises import RIGHT
+from tests.support.exercises import reply as whole_file
 
 KEY = "sk-test-0123456789abcdef"
 MEGABYTE = 1 << 20

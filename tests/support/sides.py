@@ -11,7 +11,7 @@ from retrial.reports.results import Report, results
 from retrial.score.rows import brief
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
-from tests.rows import row
+from tests.support.rows import row
 
 PROVENANCE: Mapping[str, Any] = {
     "benchmark": {"source": "bench", "digest": "d1", "commit": "c1"},

@@ -15,7 +15,7 @@ from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.types import Outcome, Status, Verdict
-from tests.rows import attempt, record, row
+from tests.support.rows import attempt, record, row
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x00 \ud800 ]]> <script>alert(1)</script> | a | b |\n\n# title\n`code` ``` "

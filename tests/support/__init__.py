@@ -1,0 +1,1 @@
+"""What tests share: exercises, servers, engines, programs under test, runs made by hand."""
