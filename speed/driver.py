@@ -149,7 +149,7 @@ def main() -> None:
         os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
         run = Run(Path(name, "home"), "driven")
         tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
-        with run_log.Kept(run, "speed.driver"):
+        with run_log.Kept(run.logs, run.name, "speed.driver"):
             tell("phase 1", options, lambda: _phase1(options, run, tasks))
             tell("phase 2", options, lambda: _phase2(options, run, tasks))
 

@@ -28,9 +28,6 @@ MOVING = dict(line.split("\t") for line in (PROJECT / "tests" / "moving.tsv").re
 UPWARDS: tuple[str, ...] = (
     "retrial.attempts -> retrial.executors.adaptive",
     "retrial.benchmarks.swebench.rows -> retrial.score.predictions_file",
-    "retrial.executors.worker_env -> retrial.benchmarks",
-    "retrial.executors.worker_env -> retrial.models.endpoints",
-    "retrial.executors.worker_env -> retrial.sandboxes",
     "retrial.grading.calibration -> retrial.benchmarks.swebench.grader",
     "retrial.grading.judge -> retrial.benchmarks.swebench.grader",
     "retrial.grading.reference_runs -> retrial.benchmarks.swebench.canaries",
@@ -66,13 +63,6 @@ UPWARDS: tuple[str, ...] = (
     "retrial.store.spending -> retrial.predict.metering.budget",
     "retrial.store.transcript -> retrial.reports.console",
     "retrial.system.cache_entries -> retrial.store.json_io",
-    "retrial.system.cleanup -> retrial.patches.untrusted_files",
-    "retrial.system.cleanup -> retrial.sandboxes.bwrap.cgroup",
-    "retrial.system.cleanup -> retrial.sandboxes.docker",
-    "retrial.system.leases -> retrial.store.json_io",
-    "retrial.system.locks -> retrial.store.runs",
-    "retrial.system.run_log -> retrial.store.runs",
-    "retrial.system.scratch -> retrial.patches.untrusted_files",
 )
 """Imports that are yet to be turned round. The list may only shrink."""
 

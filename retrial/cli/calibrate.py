@@ -30,7 +30,7 @@ from retrial.score.worker import by_id, scorer_elsewhere
 from retrial.store.runs import Run
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
-from retrial.system.locks import SCORING, claimed
+from retrial.system.locks import SCORING
 from retrial.types import Answer, Check, Outcome, Task, Verdict
 
 KIND = "calibration"
@@ -148,7 +148,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     bed = set_up(options, run, tasks)
-    with claimed(run, SCORING), run_log.Kept(run, command_line()):
+    with run.claimed(SCORING), run_log.Kept(run.logs, run.name, command_line()):
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)

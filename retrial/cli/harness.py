@@ -27,12 +27,14 @@ from retrial.predict.worker import Solving
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.reports import console
 from retrial.reports.analysis import rungs
-from retrial.sandboxes import Bounded, Ready, choose, make_ready, skipped
+from retrial.sandboxes import choose
+from retrial.sandboxes.prepare import Ready, make_ready, remove_orphans, skipped
+from retrial.sandboxes.throttled import Bounded
 from retrial.store import agent_failures, history
 from retrial.store.history import Brief
-from retrial.system import cleanup, paths, run_log, scratch
+from retrial.system import paths, run_log, scratch
 from retrial.system.console import NOTE, Progress, say
-from retrial.system.locks import claimed
+from retrial.system.locks import ASKING
 from retrial.system.room import Room
 from retrial.system.shutdown import Stop
 from retrial.system.words import counted
@@ -45,7 +47,7 @@ DESCRIPTION = "Run a code-editing agent over tasks until an edit is plausible, a
 def main(argv: Sequence[str]) -> int:
     options, _ = arguments.parse(HarnessOptions, argv, DESCRIPTION, complete=recording.complete)
     scratch.refuse_missing()
-    cleanup.remove()
+    remove_orphans()
     if options.repeat > 1:
         from retrial.predict import repeats
 
@@ -73,7 +75,8 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room, stop = _room(plan), Stop()
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
-    with claimed(plan.run) as lost, room.reserved(plan.run.folder), run_log.Kept(plan.run, plan.command):
+    run = plan.run
+    with run.claimed(ASKING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
         stop.watch(room.lacking)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.

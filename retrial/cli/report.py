@@ -15,12 +15,13 @@ from retrial.options import ReportOptions
 from retrial.protocols import Benchmark
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
+from retrial.sandboxes.prepare import remove_orphans
 from retrial.score import inputs
 from retrial.score.inputs import Trial
 from retrial.score.predictions_file import Submission
 from retrial.score.run import score_run
 from retrial.store.runs import Run, find_run, latest_run
-from retrial.system import cleanup, colours, paths, scratch
+from retrial.system import colours, paths, scratch
 from retrial.system.console import say
 from retrial.types import Task
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     several = len(texts) > 1 or texts != rest
     _refuse(options, rest, several)
     scratch.refuse_missing()
-    cleanup.remove()
+    remove_orphans()
     if options.calibrate or options.doctor:
         return calibrate(options, argv) if options.calibrate else examine(options)
     if options.compare:

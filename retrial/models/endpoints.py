@@ -170,3 +170,9 @@ def _port(scheme: str, netloc: str) -> int:
     except ValueError as error:
         raise UsageError(f"'{netloc}' has no valid port.") from error
     return port or (443 if scheme == "https" else 11434)
+
+
+def variables(model: str) -> tuple[str, ...]:
+    """Return the environment variables that may hold the model's key and address."""
+    provider = find(model.removeprefix("litellm/").partition("/")[0]) or OPENAI
+    return (*provider.keys, *provider.bases)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import shutil
 import stat
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,7 +18,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK, so that a named pipe cannot hold us.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-LONGEST_PATH = 4096
 _THEIRS = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTEMPTY}
 _GONE = {*_THEIRS, errno.ENOENT, errno.EINVAL}
 
@@ -138,20 +134,6 @@ def _step(opened: int, folder: str, create: bool) -> int:
     return inner
 
 
-def permit(path: Path, bits: int) -> None:
-    """Let us read what an agent took our right to read from."""
-    if path.lstat().st_mode & bits == bits:
-        return
-    opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        # What was opened, not what may have its name by now.
-        mode = os.fstat(opened).st_mode
-        if not stat.S_ISLNK(mode):
-            os.chmod(f"/proc/self/fd/{opened}", stat.S_IMODE(mode) | bits)
-    finally:
-        os.close(opened)
-
-
 @contextmanager
 def changing() -> Iterator[None]:
     """Pass over what is no longer what it was a moment ago: an agent that asks for tests goes on with its work."""
@@ -160,54 +142,3 @@ def changing() -> Iterator[None]:
     except OSError as error:
         if error.errno not in _GONE:
             raise
-
-
-def remove_all(holder: Path) -> None:
-    """As much as can be removed, and nothing that was mounted in there: it is unmounted, or all of it stays."""
-    if (mounted := _mounts_below(holder)) and not _unmounted(mounted, holder):
-        return
-    for entry in everything(holder):
-        if entry.is_dir(follow_symlinks=False):
-            with suppress(OSError):
-                permit(Path(entry.path), 0o700)
-    # Something of the agent's may still be at work in there; that is no reason to lose its patch.
-    with suppress(RecursionError):
-        shutil.rmtree(holder, ignore_errors=True)
-    if holder.exists():
-        # rmtree needs a stack frame and a file descriptor for each level; rm does not.
-        with suppress(FileNotFoundError):
-            subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
-
-
-def _unmounted(places: list[bytes], holder: Path) -> bool:
-    for place in places:
-        with suppress(FileNotFoundError):
-            subprocess.run(["umount", "--lazy", "--", place], stderr=subprocess.DEVNULL)
-    return not _mounts_below(holder)
-
-
-def _mounts_below(holder: Path) -> list[bytes]:
-    """The last first, as they can be unmounted."""
-    above = os.path.realpath(os.fsencode(holder)) + b"/"
-    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    places = (re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split()[4]) for line in lines)
-    return [place for place in places if place.startswith(above)][::-1]
-
-
-def nameable(entry: os.DirEntry[str]) -> bool:
-    """Its path is not too long for the system."""
-    return len(os.fsencode(entry.path)) < LONGEST_PATH
-
-
-def everything(root: Path) -> Iterator[os.DirEntry[str]]:
-    """All files and folders below, a folder before it is looked into; not what is too deep to be named."""
-    waiting = [str(root)]
-    while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError:
-            continue
-        for entry in filter(nameable, entries):
-            yield entry
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)

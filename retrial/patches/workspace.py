@@ -21,6 +21,7 @@ from retrial.patches.names import check_name, decode, encode
 from retrial.patches.untrusted_files import File
 from retrial.protocols import Tree
 from retrial.system import scratch
+from retrial.system.files import everything, nameable, permit
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
 MAX_FILE_BYTES = 10_000_000
@@ -94,7 +95,7 @@ class Folder:
     def hand_over(self, user: int) -> None:
         """Make everything here that user's; what is known to be as in the base stays known."""
         still = [path for path, known in self._untouched.items() if known == _look(f"{self.root}/{path}")]
-        for entry in untrusted_files.everything(self.root):
+        for entry in everything(self.root):
             if entry.stat(follow_symlinks=False).st_uid != user:
                 os.lchown(entry.path, user, user)
         os.lchown(self.root, user, user)
@@ -180,9 +181,9 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
     found: list[os.DirEntry[str]] = []
     with untrusted_files.changing():
-        untrusted_files.permit(folder, 0o500)
+        permit(folder, 0o500)
         with os.scandir(folder) as entries:
-            found = [entry for entry in entries if entry.name.lower() != ".git" and untrusted_files.nameable(entry)]
+            found = [entry for entry in entries if entry.name.lower() != ".git" and nameable(entry)]
     return found
 
 
@@ -197,7 +198,7 @@ def _content(root: Path, entry: os.DirEntry[str], path: str, most: int) -> _Foun
             return git.SYMLINK, os.fsencode(os.readlink(entry.path))
         if not stat.S_ISREG(found.st_mode):
             return None
-        untrusted_files.permit(Path(entry.path), 0o400)
+        permit(Path(entry.path), 0o400)
         # From the root: a folder on the way may by now be a link to somewhere else. And it may have grown.
         file = untrusted_files.read(root, path, most + 1)
     except PatchError:

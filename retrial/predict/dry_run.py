@@ -10,7 +10,7 @@ from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
 from retrial.reports.console import money
-from retrial.sandboxes import skipped
+from retrial.sandboxes.prepare import skipped
 from retrial.store import agent_failures, history
 from retrial.system.words import counted
 from retrial.types import Environment, Task

@@ -14,7 +14,7 @@ from retrial.predict import dry_run
 from retrial.predict.manifest import refuse_change, refuse_other_identity
 from retrial.predict.plan import Plan, make_ladder
 from retrial.reports.analysis.stats import total
-from retrial.sandboxes import skipped
+from retrial.sandboxes.prepare import skipped
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say

@@ -16,7 +16,8 @@ from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import identity
 from retrial.predict.plan import Plan
 from retrial.protocols import Sandbox
-from retrial.sandboxes import Bounded, Ready
+from retrial.sandboxes.prepare import Ready
+from retrial.sandboxes.throttled import Bounded
 
 
 def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:

@@ -8,14 +8,18 @@ from functools import partial
 
 from retrial import GRADING
 from retrial.attempts import Attempt, Prediction
-from retrial.executors.worker_env import Elsewhere, elsewhere
+from retrial.benchmarks import RemoteBenchmark
+from retrial.executors import worker_env
+from retrial.executors.worker_env import WorkerEnv
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
+from retrial.models import endpoints
 from retrial.predict.ladder import Ladder, solve
 from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.predict.plan import Plan, make_ladder
 from retrial.protocols import Site
-from retrial.sandboxes import Bounded
+from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
+from retrial.sandboxes.throttled import Bounded
 from retrial.store import attempt_log
 from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
@@ -40,13 +44,17 @@ class Solving:
             return self._solve(self.tasks[instance_id])
 
     def elsewhere(self) -> Callable[[Site], Solving]:
-        names = [rung.name for rung in self.plan.rungs]
-        environments = {task.environment for task in self.tasks.values()}
-        there = elsewhere(self.plan.options, self.plan.benchmark, self.sandbox.name, environments, names)
+        options = self.plan.options
+        keys = {name for rung in self.plan.rungs for name in endpoints.variables(rung.name)}
+        there = Remote(
+            env=worker_env.current({*options.agent_env, *keys}),
+            benchmark=RemoteBenchmark.of(options, self.plan.benchmark),
+            sandbox=RemoteSandbox.of(options, self.sandbox.name, {each.environment for each in self.tasks.values()}),
+        )
         # Only what its work needs of a plan: tasks are many, and the benchmark there has them too.
         planned = partial(
             Plan,
-            options=self.plan.options,
+            options=options,
             argv=(),
             tasks=(),
             rungs=self.plan.rungs,
@@ -88,20 +96,30 @@ def _brief(attempt: Attempt) -> Attempt:
     return replace(attempt, verdict=verdict, effort=effort)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """What a worker on another machine opens for itself."""
+
+    env: WorkerEnv
+    benchmark: RemoteBenchmark
+    sandbox: RemoteSandbox
+
+
 def _solving(
-    there: Elsewhere,
+    there: Remote,
     planned: Callable[..., Plan],
     desk: Desk,
     verdicts: verdict_cache.Verdicts,
     used: Bounded,
     site: Site,
 ) -> Solving:
-    there.arrive()
-    plan = planned(benchmark=there.open())
+    there.env.enter()
+    remove_orphans()
+    plan = planned(benchmark=there.benchmark.open())
     return Solving(
         plan=plan,
         ladder=make_ladder(plan),
-        sandbox=there.bounded(site, used, finishing=plan.spends),
+        sandbox=there.sandbox.open(site, used, finishing=plan.spends),
         desk=desk,
         verdicts=verdicts,
         tasks={task.instance_id: task for task in plan.benchmark.tasks()},

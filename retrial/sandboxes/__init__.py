@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 from retrial import registry
-from retrial.errors import EnvironmentMissing, UsageError
+from retrial.errors import UsageError
 from retrial.protocols import Context, Sandbox
-from retrial.sandboxes.throttled import Bounded
-from retrial.types import Environment, Task
-
-__all__ = ["Bounded", "Ready", "choose", "make_ready", "skipped"]
+from retrial.types import Environment
 
 PREFERRED = ("docker", "bwrap")
 
@@ -62,46 +57,3 @@ def _with_images(sandbox: Sandbox, environments: tuple[Environment, ...], contex
 
         docker.refuse_disk(disk, environments)
     return sandbox
-
-
-def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
-    """Tasks whose toolchain is missing or too old here, with the reason."""
-    reasons = {task.instance_id: sandbox.missing(task.environment) for task in tasks}
-    return {instance_id: why for instance_id, why in reasons.items() if why}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """What came of getting environments ready."""
-
-    versions: Mapping[Environment, tuple[str, ...]] = field(default_factory=dict)
-    """What the tools in them say of themselves."""
-    broken: Mapping[Environment, str] = field(default_factory=dict)
-    """Why nothing can be measured there."""
-
-    def record(self, sandbox: Sandbox) -> dict[str, object]:
-        """For run.json and results.json."""
-        return {
-            each.name: {"digest": sandbox.digest(each), "versions": list(said)} for each, said in self.versions.items()
-        }
-
-
-def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> Ready:
-    """Build what is missing and see that the sandbox holds, before anything is paid for.
-
-    Images that hold a task's tree are left to `Bounded`: all of them at once would fill a disk.
-
-    Raises: SandboxError when the sandbox itself is not to be trusted here.
-    """
-    from retrial.sandboxes.probe import probe
-
-    versions, broken = dict[Environment, tuple[str, ...]](), dict[Environment, str]()
-    for environment in sorted((each for each in environments if not each.tree), key=lambda each: each.name):
-        try:
-            sandbox.prepare(environment, say)
-            versions[environment] = probe(sandbox, environment, cache)
-        except EnvironmentMissing as error:
-            # The other languages' tasks can be measured all the same.
-            say(f"Environment {environment.name} is not ready: {error}")
-            broken[environment] = str(error)
-    return Ready(versions=versions, broken=broken)

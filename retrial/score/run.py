@@ -24,7 +24,7 @@ from retrial.store import history
 from retrial.store.predictions import without_tests
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
-from retrial.system.locks import SCORING, claimed
+from retrial.system.locks import SCORING
 from retrial.types import Task
 
 
@@ -33,7 +33,7 @@ def score_run(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, o
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
     bed = set_up(options, trial.run, tasks, trial.skipped)
-    with claimed(trial.run, SCORING):
+    with trial.run.claimed(SCORING):
         return _score_on(options, trial, bed, by_id)
 
 
@@ -42,7 +42,7 @@ def _score_on(
 ) -> tuple[Report, dict[str, object]]:
     left_out = {**trial.skipped, **bed.skipped}
     jobs = [each for each in trial.submissions if each.instance_id not in left_out]
-    with run_log.Kept(trial.run, command_line()):
+    with run_log.Kept(trial.run.logs, trial.run.name, command_line()):
         _keep_config(trial)
         _write_bundle(trial, by_id)
         work = _work(options, trial, bed, by_id, jobs)

@@ -9,7 +9,9 @@ from retrial import registry
 from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
-from retrial.sandboxes import Bounded, choose, make_ready, skipped
+from retrial.sandboxes import choose
+from retrial.sandboxes.prepare import make_ready, skipped
+from retrial.sandboxes.throttled import Bounded
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from retrial.executors.worker_env import Elsewhere, elsewhere
+from retrial.benchmarks import RemoteBenchmark
+from retrial.executors import worker_env
+from retrial.executors.worker_env import WorkerEnv
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
 from retrial.protocols import Site
-from retrial.sandboxes import Bounded
+from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
+from retrial.sandboxes.throttled import Bounded
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer
 from retrial.types import Environment, Task
@@ -48,12 +51,25 @@ def scorer_elsewhere(
     scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: Bounded
 ) -> Callable[[Site], Scorer]:
     """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
-    there = elsewhere(options, scorer.benchmark, scorer.sandbox.name, environments)
-    return partial(_scorer, there, used, scorer.verdicts, scorer.timeout, scorer.fresh, scorer.untouched)
+    benchmark = RemoteBenchmark.of(options, scorer.benchmark)
+    sandbox = RemoteSandbox.of(options, scorer.sandbox.name, environments)
+    return partial(
+        _scorer,
+        worker_env.current(),
+        benchmark,
+        sandbox,
+        used,
+        scorer.verdicts,
+        scorer.timeout,
+        scorer.fresh,
+        scorer.untouched,
+    )
 
 
 def _scorer(
-    there: Elsewhere,
+    env: WorkerEnv,
+    benchmark: RemoteBenchmark,
+    sandbox: RemoteSandbox,
     used: Bounded,
     verdicts: verdict_cache.Verdicts,
     timeout: float | None,
@@ -61,10 +77,11 @@ def _scorer(
     untouched: bool,
     site: Site,
 ) -> Scorer:
-    there.arrive()
+    env.enter()
+    remove_orphans()
     return Scorer(
-        benchmark=there.open(),
-        sandbox=there.bounded(site, used),
+        benchmark=benchmark.open(),
+        sandbox=sandbox.open(site, used),
         verdicts=verdicts,
         timeout=timeout,
         fresh=fresh,

@@ -8,8 +8,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from retrial.patches.names import plain_path
 from retrial.store import integrity, spending
 from retrial.store.journal import Journal
 from retrial.store.json_io import from_json, to_json
-from retrial.system import small_files
+from retrial.system import locks, small_files
 from retrial.system.console import NOTE, say
 from retrial.system.files import sync_folder, write_again, write_atomically, write_data, write_if_other
+from retrial.system.locks import Claim
 from retrial.system.secrets import KNOWN
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
@@ -140,6 +141,16 @@ class Run:
         write_atomically(self._copy_path, content)
         # Before the first journal: without it, what that says is of no use.
         sync_folder(self.folder)
+
+    @contextmanager
+    def claimed(self, claim: Claim) -> Iterator[Callable[[], str]]:
+        """Hold the run's lock. Yields a function that returns why it is no longer held.
+
+        Raises: UsageError while another process holds it, or when a folder of the run is a symlink.
+        """
+        self.refuse_links()
+        with locks.claimed(self.folder, self.name, claim) as lost:
+            yield lost
 
     def refuse_links(self) -> None:
         """Raise UsageError naming each symlink, FIFO, socket and device in the run's folders.

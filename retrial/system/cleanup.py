@@ -10,12 +10,13 @@ import signal
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from retrial.errors import RetrialError
-from retrial.patches import untrusted_files
 from retrial.system import leases, scratch
 from retrial.system.console import say
+from retrial.system.files import remove_all
 from retrial.system.leases import Dead, Kind
 
 LOOKS = 10
@@ -26,13 +27,17 @@ Remover = Callable[[str, str], Iterator[str]]
 """Owner and place → each thing that it has removed. Raises: OSError or RetrialError when one cannot be."""
 
 
-def remove() -> None:
-    """What cannot be removed now is tried again at the next start; nothing of this stands in a program's way."""
+def remove(more: Mapping[Kind, Remover]) -> None:
+    """Remove what killed programs left. `more` are removers beside `REMOVERS`.
+
+    What cannot be removed now is tried again at the next start; nothing of this stops a program.
+    """
+    removers = {**REMOVERS, **more}
     for dead in leases.dead():
         removed = dict[Kind, int]()
         whole = dead.whole
         for kind, place in dead.made:
-            whole &= _removed(dead, kind, place, removed)
+            whole &= _removed(dead, kind, partial(removers[kind], dead.name, place), removed)
         if removed:
             things = ", ".join(f"{number} {kind if number > 1 else kind.one}" for kind, number in removed.items())
             say(f"Removed what a program that was killed had left (pid {dead.pid}): {things}")
@@ -40,13 +45,13 @@ def remove() -> None:
             _forget(dead)
 
 
-def _removed(dead: Dead, kind: Kind, place: str, removed: dict[Kind, int]) -> bool:
+def _removed(dead: Dead, kind: Kind, remover: Callable[[], Iterator[str]], removed: dict[Kind, int]) -> bool:
     try:
-        for what in REMOVERS[kind](dead.name, place):
+        for what in remover():
             removed[kind] = removed.get(kind, 0) + 1
             _LOG.info("Removed an orphan: %s", what, extra={"kind": str(kind), "owner": dead.name})
     except (OSError, RetrialError) as error:
-        _LOG.warning("Could not remove %s of a killed program: %s", kind, error, extra={"place": place})
+        _LOG.warning("Could not remove %s of a killed program: %s", kind, error, extra={"owner": dead.name})
         return False
     return True
 
@@ -62,7 +67,7 @@ def _folders(owner: str, place: str) -> Iterator[str]:
         seen = os.lstat(path)
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
             raise OSError(f"{path} is no folder of ours")
-        untrusted_files.remove_all(path)
+        remove_all(path)
         if os.path.lexists(path):
             raise OSError(f"{path} cannot be removed")
         yield str(path)
@@ -108,22 +113,5 @@ def _killed(pid: int, owner: str) -> bool:
     return False
 
 
-def _containers(owner: str, place: str) -> Iterator[str]:
-    from retrial.sandboxes import docker
-
-    yield from docker.remove_orphans(owner, place)
-
-
-def _cgroups(owner: str, place: str) -> Iterator[str]:
-    from retrial.sandboxes.bwrap import cgroup
-
-    yield from cgroup.remove_orphans(owner, Path(place))
-
-
-REMOVERS: Mapping[Kind, Remover] = {
-    Kind.PROCESSES: _processes,
-    Kind.CONTAINERS: _containers,
-    Kind.CGROUPS: _cgroups,
-    Kind.FOLDERS: _folders,
-    Kind.FILES: _files,
-}
+REMOVERS: Mapping[Kind, Remover] = {Kind.PROCESSES: _processes, Kind.FOLDERS: _folders, Kind.FILES: _files}
+"""What this folder knows how to remove."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +16,7 @@ from retrial.system import leases, room
 from retrial.system.secrets import KNOWN
 
 _NUMBERS = itertools.count()
+LONGEST_PATH = 4096
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -73,3 +79,68 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def permit(path: Path, bits: int) -> None:
+    """Let us read what an agent took our right to read from."""
+    if path.lstat().st_mode & bits == bits:
+        return
+    opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        # What was opened, not what may have its name by now.
+        mode = os.fstat(opened).st_mode
+        if not stat.S_ISLNK(mode):
+            os.chmod(f"/proc/self/fd/{opened}", stat.S_IMODE(mode) | bits)
+    finally:
+        os.close(opened)
+
+
+def remove_all(holder: Path) -> None:
+    """As much as can be removed, and nothing that was mounted in there: it is unmounted, or all of it stays."""
+    if (mounted := _mounts_below(holder)) and not _unmounted(mounted, holder):
+        return
+    for entry in everything(holder):
+        if entry.is_dir(follow_symlinks=False):
+            with suppress(OSError):
+                permit(Path(entry.path), 0o700)
+    # Something of the agent's may still be at work in there; that is no reason to lose its patch.
+    with suppress(RecursionError):
+        shutil.rmtree(holder, ignore_errors=True)
+    if holder.exists():
+        # rmtree needs a stack frame and a file descriptor for each level; rm does not.
+        with suppress(FileNotFoundError):
+            subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
+
+
+def _unmounted(places: list[bytes], holder: Path) -> bool:
+    for place in places:
+        with suppress(FileNotFoundError):
+            subprocess.run(["umount", "--lazy", "--", place], stderr=subprocess.DEVNULL)
+    return not _mounts_below(holder)
+
+
+def _mounts_below(holder: Path) -> list[bytes]:
+    """The last first, as they can be unmounted."""
+    above = os.path.realpath(os.fsencode(holder)) + b"/"
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    places = (re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split()[4]) for line in lines)
+    return [place for place in places if place.startswith(above)][::-1]
+
+
+def nameable(entry: os.DirEntry[str]) -> bool:
+    """Its path is not too long for the system."""
+    return len(os.fsencode(entry.path)) < LONGEST_PATH
+
+
+def everything(root: Path) -> Iterator[os.DirEntry[str]]:
+    """All files and folders below, a folder before it is looked into; not what is too deep to be named."""
+    waiting = [str(root)]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in filter(nameable, entries):
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)

@@ -16,13 +16,12 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from retrial.store.json_io import fields_of
 from retrial.system import paths
 
 FOLDER = "alive"
@@ -186,7 +185,7 @@ def _read(path: Path, content: bytes) -> Dead | None:
     first, *rest = content.splitlines() or [b""]
     try:
         told = json.loads(first)
-        theirs, pid = Host(**fields_of(Host, {"namespaces": "", **told})), int(told["pid"])
+        theirs, pid = _host(told), int(told["pid"])
     except (ValueError, KeyError, TypeError):
         return None
     if not here().reaches(theirs):
@@ -195,6 +194,10 @@ def _read(path: Path, content: bytes) -> Dead | None:
     seen = {each for each in made if each[0] is Kind.CONTAINERS or here().sees(theirs)}
     in_order = tuple(sorted(seen, key=lambda each: (kinds.index(each[0]), each[1])))
     return Dead(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
+
+
+def _host(told: Mapping[str, str]) -> Host:
+    return Host(machine=told["machine"], boot=told["boot"], namespaces=told.get("namespaces", ""))
 
 
 def _made(line: bytes) -> tuple[Kind, str] | None:

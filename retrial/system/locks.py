@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.store.runs import Run
 from retrial.system.console import say
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -42,17 +41,17 @@ SCORING = Claim(file="scoring.lock", taken="is being scored by another process",
 
 
 @contextmanager
-def claimed(run: Run, claim: Claim = ASKING) -> Iterator[Callable[[], str]]:
-    """Held until the end, also of a process that is killed. Gives what tells why it is not held any more.
+def claimed(folder: Path, name: str, claim: Claim) -> Iterator[Callable[[], str]]:
+    """Lock the folder of the run with this name until the end, also of a process that is killed. Yields a function that
+    returns why it is no longer held.
 
     Raises: UsageError while another process holds it.
     """
-    run.refuse_links()
-    run.folder.mkdir(parents=True, exist_ok=True)
-    path = run.folder / claim.file
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / claim.file
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
-        _lock(opened, path, run.name, claim)
+        _lock(opened, path, name, claim)
         _say_who(opened)
         yield partial(_lost, opened, path)
     finally:

@@ -21,7 +21,6 @@ from types import MappingProxyType, TracebackType
 
 from retrial import __version__
 from retrial.errors import RetrialError
-from retrial.store.runs import Run
 from retrial.system.secrets import KNOWN
 
 NAME = "run.log"
@@ -66,15 +65,16 @@ def broken(what: str, error: Exception, **fields: object) -> None:
 class Kept:
     """While it lasts, what happens is written to the log of the run, after what is there."""
 
-    def __init__(self, run: Run, command: str) -> None:
-        self._run, self._command = run, command
+    def __init__(self, folder: Path, name: str, command: str) -> None:
+        """`folder`: where the logs of the run with this name are."""
+        self._folder, self._name, self._command = folder, name, command
 
     def __enter__(self) -> None:
         self._before = _OURS.level, _OURS.propagate, _OURS.handlers
-        self._file = _File(self._run.logs / NAME)
+        self._file = _File(self._folder / NAME)
         _listen(self._file)
         versions = {"retrial": __version__, "python": platform.python_version(), "system": platform.platform()}
-        where = {"run": self._run.name, "pid": os.getpid(), "host": platform.node()}
+        where = {"run": self._name, "pid": os.getpid(), "host": platform.node()}
         _LOG.info("started", extra={"command": self._command, "versions": versions, **where})
         for waiting in (each for each in self._before[2] if isinstance(each, _Waiting)):
             waiting.hand_over(self._file)

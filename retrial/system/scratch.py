@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.patches import untrusted_files
 from retrial.system import leases
+from retrial.system.files import remove_all
 
 MEMORY = Path("/dev/shm")
 ROOM = 20
@@ -27,7 +27,7 @@ def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     try:
         yield made
     finally:
-        untrusted_files.remove_all(made)
+        remove_all(made)
         if os.path.lexists(made):
             leases.me().leaves(str(made))
 

@@ -18,7 +18,7 @@ from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.store.runs import Run as Files
 from retrial.system import small_files
-from retrial.system.locks import ASKING, SCORING, Claim, claimed
+from retrial.system.locks import ASKING, SCORING, Claim
 from tests.conftest import Run
 from tests.support.exercises import RIGHT, write_exercise, write_replies
 from tests.support.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids
@@ -361,6 +361,6 @@ def test_a_lock_of_a_run_that_leads_elsewhere_empties_no_file(home: Path, secret
     found = Files(home, "theirs")
     found.write_config({})
     linked(found.folder / claim.file, secret)
-    with pytest.raises(UsageError, match="is a symlink"), claimed(found, claim):
+    with pytest.raises(UsageError, match="is a symlink"), found.claimed(claim):
         pass
     assert secret.read_text() == SECRET

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from retrial.store.runs import Run as Stored
-from retrial.system.locks import SCORING, claimed
+from retrial.system.locks import SCORING
 from tests.conftest import PROJECT, Run
 from tests.parts import missing, ready
 from tests.support import engines, servers
@@ -309,7 +309,7 @@ def test_verdicts_and_results_that_are_damaged_are_made_anew(run: Run, home: Pat
 
 def test_one_process_scores_a_run_at_a_time_and_says_who(run: Run, home: Path, tmp_path: Path) -> None:
     arguments = solved(run, tmp_path, 1)
-    with claimed(Stored(home, "it"), SCORING):
+    with Stored(home, "it").claimed(SCORING):
         refused = run("report.py", "it", "--sandbox", "bwrap")
         # It may be scored while it goes on.
         assert run("harness.py", *arguments).returncode == 0

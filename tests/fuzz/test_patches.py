@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import PatchError
 from retrial.grading import run_check
-from retrial.patches import untrusted_files
 from retrial.patches.apply import apply, diff, parse, patched
+from retrial.system.files import remove_all
 from retrial.types import Outcome, Task, Verdict
 from tests.fuzz.mutation import NAMES, changed_lines, fuzz
 from tests.support.odd_patches import BASE, DONE, PLAIN, added, exercise, sample
@@ -160,7 +160,7 @@ def test_a_patch_is_applied_whole_or_not_at_all_and_nothing_outside_changes(
         now = {path: content for path, content in seen(around).items() if not path.startswith(f"{inside}/")}
         assert now == outside
     finally:
-        untrusted_files.remove_all(inside)
+        remove_all(inside)
 
 
 contents = st.lists(

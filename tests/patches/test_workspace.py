@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import PatchError, TreeError
-from retrial.patches import git, untrusted_files
+from retrial.patches import git
 from retrial.patches.apply import parse, patched, select
 from retrial.patches.workspace import FILE_BYTES, MAX_BYTES, Folder, open_workspace, signatures
 from retrial.protocols import Workspace
+from retrial.system import files as system_files
 
 BASE = {
     "add.py": b"def add(a, b):\n    raise NotImplementedError\n",
@@ -529,7 +530,7 @@ def test_deep_folders_are_removed_with_few_file_descriptors(tmp_path: Path) -> N
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
     try:
-        untrusted_files.remove_all(tmp_path / "d")
+        system_files.remove_all(tmp_path / "d")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert os.listdir(tmp_path) == []

@@ -13,7 +13,7 @@ import pytest
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.executors.limiter import calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.protocols import Sandbox
-from retrial.sandboxes import Bounded
+from retrial.sandboxes.throttled import Bounded
 from retrial.system import host
 from retrial.system.host import Machine
 from retrial.system.shutdown import Stop

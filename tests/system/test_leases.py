@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.system import cleanup, leases, scratch
+from retrial.sandboxes.prepare import remove_orphans
+from retrial.system import leases, scratch
 from retrial.system.files import write_atomically
 from retrial.system.leases import Kind
 from tests.conftest import PROJECT
@@ -87,7 +88,7 @@ def test_what_a_killed_process_left_is_removed_and_said(
 ) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        cleanup.remove()
+        remove_orphans()
         assert list(maker.where.iterdir()) == []
         assert not lives(maker.child)
     assert "1 process, 1 folder, 1 file" in capsys.readouterr().err
@@ -96,10 +97,10 @@ def test_what_a_killed_process_left_is_removed_and_said(
 
 def test_what_a_living_process_has_is_its_own(tmp_path: Path) -> None:
     with Maker(tmp_path / "here") as maker:
-        cleanup.remove()
+        remove_orphans()
         assert len(list(maker.where.iterdir())) == 2 and lives(maker.child)
         maker.kill()
-        cleanup.remove()
+        remove_orphans()
         assert not lives(maker.child)
 
 
@@ -117,10 +118,10 @@ def test_an_owner_of_another_cache_is_somebody_else(
     with Maker(tmp_path / "here") as maker:
         maker.kill()
         monkeypatch.setenv("RETRIAL_CACHE", str(tmp_path / "other"))
-        cleanup.remove()
+        remove_orphans()
         assert maker.folder.is_dir() and lives(maker.child)
         monkeypatch.setenv("RETRIAL_CACHE", str(cache))
-        cleanup.remove()
+        remove_orphans()
         assert not maker.folder.exists()
 
 
@@ -135,7 +136,7 @@ def test_an_owner_of_another_machine_cannot_be_judged_and_one_of_an_earlier_boot
         [file] = (cache / leases.FOLDER).iterdir()
         first, *rest = file.read_text().splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), **changed}), *rest]) + "\n")
-        cleanup.remove()
+        remove_orphans()
         assert maker.folder.exists() == file.exists() == left
         os.kill(maker.child, 9) if left else None
 
@@ -148,10 +149,10 @@ def test_what_another_namespace_of_this_machine_made_is_left_to_whoever_sees_it(
         before = file.read_text()
         first, *rest = before.splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), "namespaces": "others"}), *rest]) + "\n")
-        cleanup.remove()
+        remove_orphans()
         assert maker.folder.exists() and lives(maker.child) and file.exists()
         file.write_text(before)
-        cleanup.remove()
+        remove_orphans()
         assert not maker.folder.exists() and not lives(maker.child) and not file.exists()
 
 
@@ -161,7 +162,7 @@ def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_pat
         [file] = (cache / leases.FOLDER).iterdir()
         with file.open("a") as notes:
             print(json.dumps({"kind": Kind.CONTAINERS, "place": f"unix://{tmp_path}/no.sock"}), file=notes)
-        cleanup.remove()
+        remove_orphans()
         assert not maker.folder.exists()
         assert file.exists()
 
@@ -180,7 +181,7 @@ def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Pat
         [file] = (cache / leases.FOLDER).iterdir()
         with file.open("a") as notes:
             notes.write('{"kind": "fol')
-        cleanup.remove()
+        remove_orphans()
         assert not maker.folder.exists() and not file.exists()
 
 
@@ -191,7 +192,7 @@ def test_of_two_that_start_at_once_one_removes(tmp_path: Path) -> None:
         assert next(first).made
         assert list(leases.dead()) == []
         first.close()
-        cleanup.remove()
+        remove_orphans()
         assert not maker.folder.exists()
 
 
@@ -203,7 +204,7 @@ def test_a_folder_that_only_looks_like_an_orphan_stays(tmp_path: Path, cache: Pa
         [file] = (cache / leases.FOLDER).iterdir()
         link = maker.where / f"{scratch.prefix(file.name)}link"
         link.symlink_to(precious)
-        cleanup.remove()
+        remove_orphans()
         assert (precious / "data").is_dir() and link.is_symlink()
         os.kill(maker.child, 9) if lives(maker.child) else None
 

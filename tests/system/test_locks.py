@@ -11,16 +11,16 @@ import pytest
 
 from retrial.errors import UsageError
 from retrial.store.runs import Run
-from retrial.system.locks import ASKING, SCORING, claimed
+from retrial.system.locks import ASKING, SCORING
 from tests.conftest import PROJECT
 
 HOLDER = """
 import sys
 from pathlib import Path
-from retrial.system.locks import claimed
+from retrial.system.locks import ASKING
 from retrial.store.runs import Run
 
-with claimed(Run(Path(sys.argv[1]), "it")):
+with Run(Path(sys.argv[1]), "it").claimed(ASKING):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -34,33 +34,33 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     ) as holder:  # fmt: skip
         assert holder.stdout and holder.stdout.readline() == "held\n"
         told = rf"Run 'it' is under way in another process \(pid {holder.pid} on {os.uname().nodename}, since 2.*--run"
-        with pytest.raises(UsageError, match=told), claimed(run):
+        with pytest.raises(UsageError, match=told), run.claimed(ASKING):
             pass
         holder.kill()
-    with claimed(run):
+    with run.claimed(ASKING):
         pass
 
 
 def test_scoring_and_asking_do_not_keep_each_other_out(tmp_path: Path) -> None:
     run = Run(tmp_path, "it")
-    with claimed(run, ASKING), claimed(run, SCORING):
-        with pytest.raises(UsageError, match="is being scored"), claimed(run, SCORING):
+    with run.claimed(ASKING), run.claimed(SCORING):
+        with pytest.raises(UsageError, match="is being scored"), run.claimed(SCORING):
             pass
-        with pytest.raises(UsageError, match="is under way"), claimed(run, ASKING):
+        with pytest.raises(UsageError, match="is under way"), run.claimed(ASKING):
             pass
 
 
 def test_one_whose_file_was_taken_away_is_not_held_any_more(tmp_path: Path) -> None:
     run = Run(tmp_path, "it")
-    with claimed(run) as lost:
+    with run.claimed(ASKING) as lost:
         assert lost() == ""
         (run.folder / ASKING.file).unlink()
         assert "run.lock away" in lost()
-        with claimed(run) as again:
+        with run.claimed(ASKING) as again:
             assert (bool(lost()), again()) == (True, "")
 
 
 def test_a_claim_is_no_prediction(tmp_path: Path) -> None:
     run = Run(tmp_path, "it")
-    with claimed(run, ASKING), claimed(run, SCORING):
+    with run.claimed(ASKING), run.claimed(SCORING):
         assert list(run.predictions()) == []

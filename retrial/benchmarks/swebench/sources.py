@@ -14,10 +14,9 @@ from typing import Any
 
 from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
-from retrial.patches import untrusted_files
 from retrial.patches.names import plain_path
 from retrial.store import integrity
-from retrial.system import scratch, small_files
+from retrial.system import files, scratch, small_files
 from retrial.system.console import say
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
@@ -143,7 +142,7 @@ def read_hub(name: str, split: str, problems: list[str]) -> Iterator[Record]:
 def _refused(folder: Path) -> list[str]:
     """What is not a regular file in a folder that a stranger may have made; `datasets` would follow it."""
     found = []
-    for entry in untrusted_files.everything(folder):
+    for entry in files.everything(folder):
         hidden = any(part.startswith(".") for part in Path(entry.path).relative_to(folder).parts)
         kind = small_files.kind_of(entry)
         if kind and not hidden and not _is_blob(entry.path, folder):

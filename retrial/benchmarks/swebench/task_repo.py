@@ -18,10 +18,9 @@ from typing import Any
 
 from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
-from retrial.patches import untrusted_files
 from retrial.patches.names import plain_path
 from retrial.store.runs import SAFE
-from retrial.system import small_files
+from retrial.system import files, small_files
 
 CONFIG = "sweb.yaml"
 TASK = "task.yaml"
@@ -148,7 +147,7 @@ def _refused(there: Mapping[str, os.DirEntry[str]]) -> list[str]:
     """What is not a regular file in a task's folder, though it is read later or not at all."""
     entries = list(there.values())
     if ASSETS in there and there[ASSETS].is_dir(follow_symlinks=False):
-        entries += untrusted_files.everything(Path(there[ASSETS].path))
+        entries += files.everything(Path(there[ASSETS].path))
     kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
     return sorted(f"{plain_path(path)} is {kind}, not a regular file." for path, kind in kinds.items() if kind)
 

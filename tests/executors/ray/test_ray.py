@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from retrial import registry
-from retrial.benchmarks import open_benchmark
+from retrial.benchmarks import RemoteBenchmark, open_benchmark
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors.ray.member import declare, machines
-from retrial.executors.worker_env import elsewhere
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor, Sandbox, Site
-from retrial.sandboxes import Bounded
+from retrial.sandboxes.prepare import RemoteSandbox
+from retrial.sandboxes.throttled import Bounded
 from retrial.system.shutdown import Stop
 from retrial.types import Environment
 from tests.conftest import Run
@@ -180,9 +180,9 @@ def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sa
     options = ReportOptions(sandbox="bwrap")
     benchmark = open_benchmark(Context(options=options, name=str(root)))
     image = Environment(name="image", image="some/image:1", language="", tree="/testbed")
-    here = elsewhere(options, benchmark, bwrap.name, {image})
     with pytest.raises(UsageError, match="bwrap cannot be used"):
-        here.bounded(Site(slots=1, stop=Stop()), Bounded(bwrap, 1))
+        RemoteSandbox.of(options, bwrap.name, {image}).open(Site(slots=1, stop=Stop()), Bounded(bwrap, 1))
+    there = RemoteBenchmark.of(options, benchmark)
     write_exercise(root, "sum-up", stub="def add(a, b):\n    return 0\n")
     with pytest.raises(UsageError, match="is another one there"):
-        here.open()
+        there.open()

@@ -17,7 +17,8 @@ from retrial.languages import cpp
 from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply
 from retrial.protocols import Sandbox, Suite
-from retrial.sandboxes import bwrap, make_ready, skipped
+from retrial.sandboxes import bwrap
+from retrial.sandboxes.prepare import make_ready, skipped
 from retrial.types import Execution, Outcome, Status, Task
 from tests.parts import ready
 

@@ -20,8 +20,10 @@ from docker.errors import DockerException
 from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.options import HarnessOptions
 from retrial.protocols import Context
-from retrial.sandboxes import Bounded, bwrap, choose, make_ready
+from retrial.sandboxes import bwrap, choose
 from retrial.sandboxes.docker import Docker, image_cache, pulls
+from retrial.sandboxes.prepare import make_ready
+from retrial.sandboxes.throttled import Bounded
 from retrial.system import paths
 from retrial.types import Environment, Job
 from tests.parts import PYTHON, ready_with_repository, require
