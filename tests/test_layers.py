@@ -62,7 +62,6 @@ UPWARDS: tuple[str, ...] = (
     "retrial.store.attempt_log -> retrial.grading.verdict_cache",
     "retrial.store.spending -> retrial.predict.metering.budget",
     "retrial.store.transcript -> retrial.reports.console",
-    "retrial.system.cache_entries -> retrial.store.json_io",
 )
 """Imports that are yet to be turned round. The list may only shrink."""
 

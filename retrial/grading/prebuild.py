@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from retrial.grading import cache_entries
 from retrial.protocols import Sandbox
-from retrial.system import cache_entries, paths
+from retrial.system import paths
 from retrial.types import Environment, Job, Prebuild, fingerprint
 
 FOLDER = ".retrial"

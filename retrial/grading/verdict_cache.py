@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
+from retrial.grading import cache_entries
 from retrial.protocols import Sandbox
 from retrial.store.json_io import exact_line
-from retrial.system import cache_entries
 from retrial.system.secrets import KNOWN
 from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
 

@@ -65,7 +65,7 @@ def test_no_key_of_the_environment_is_in_the_cache_after_a_run(run: Run, home: P
 
 
 def test_fresh_repairs_every_entry_that_it_uses(run: Run, home: Path, tmp_path: Path) -> None:
-    from retrial.system import cache_entries
+    from retrial.grading import cache_entries
 
     bench = write_exercise(tmp_path / "bench")
     assert score(run, home, "--gold", "-b", bench)["resolved"]

@@ -23,12 +23,13 @@ from retrial.benchmarks.exercism.exercise import (
     read_files,
 )
 from retrial.errors import UsageError
+from retrial.grading import cache_entries
 from retrial.patches import apply, git, shared_clones
 from retrial.patches.shared_clones import Source
 from retrial.protocols import Context, Language, Suite
 from retrial.store import integrity
 from retrial.store.runs import SAFE
-from retrial.system import cache_entries, paths
+from retrial.system import paths
 from retrial.system.paths import PROJECT
 from retrial.types import Answer, Check, Task, fingerprint
 

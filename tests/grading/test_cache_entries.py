@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.grading import verdict_cache
+from retrial.grading import cache_entries, verdict_cache
 from retrial.grading.verdict_cache import Verdicts
-from retrial.system import cache_entries
 from retrial.system.secrets import Known
 from retrial.types import Outcome, Verdict
 
