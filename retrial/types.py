@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from retrial.protocols import Tree
+EXPECTED_SHARE = 0.5
+"""Of the memory that a job may use, what we count on: few use all of it, and hardly ever all at once."""
 
 
 class Outcome(StrEnum):
@@ -401,3 +401,60 @@ def fingerprint(*parts: object) -> str:
 
 
 _PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    cores: int
+    memory_mb: float
+
+    def jobs(self) -> int:
+        """How many sandboxes at once it is good for."""
+        return max(1, min(self.cores, int(self.memory_mb / (EXPECTED_SHARE * Limits().memory_mb))))
+
+
+class Tree(Protocol):
+    """How to check a task's files out."""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same files, on every machine."""
+        ...
+
+    def files(self) -> Mapping[str, bytes]:
+        """Relative POSIX path → content; of a symlink, its target.
+
+        Raises: TreeError when they cannot be had.
+        """
+        ...
+
+    def modes(self) -> Mapping[str, str]:
+        """Path → git mode of those that are not plain files: executables and symlinks."""
+        ...
+
+    def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        """Those of `files` with these paths, without reading the others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    outcome: Outcome
+    reason: str = ""
+    rule: str = ""
+    """That was broken, where something was tampered with."""
+
+
+def overtime(check: Check, execution: Execution) -> Finding:
+    """Return what a test run that was ended by one of its limits says of the patch, and which limit that was."""
+    limit, wall, used = check.timeout, check.patience * check.timeout, execution.cpu_seconds
+    if execution.starved:
+        said = f"the machine is overloaded: in {wall:g} s the tests got {used:.1f} s of their {limit:g} s of CPU time"
+        return Finding(Outcome.NOT_MEASURED, f"{said}; run the same command again when the load is lower")
+    if check.patience > 1 and used is None:
+        return Finding(Outcome.TIMED_OUT, f"the tests did not end within {limit:g} s")
+    if check.patience > 1 and used is not None and used >= limit:
+        return Finding(Outcome.TIMED_OUT, f"the tests did not end within {limit:g} s of CPU time")
+    if check.patience > 1 and execution.seconds < wall:
+        return Finding(Outcome.TIMED_OUT, f"the tests hung: they waited for {limit:g} s and used almost no CPU time")
+    return Finding(Outcome.TIMED_OUT, f"the tests did not end within {wall:g} s")

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from retrial import registry
-from retrial.attempts import Attempt, Effort, Message, Prediction, Reply, Request, Usage
+from retrial.attempts import Attempt, Effort, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
+from retrial.chat import Message, Reply, Request, Usage
 from retrial.executors.limiter import Turns
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from retrial import registry
 from retrial.agents.aider import install
 from retrial.errors import EnvironmentMissing, ModelError, SandboxError, UsageError
+from retrial.language import Language
 from retrial.models import weights
-from retrial.protocols import Language
 from retrial.system import paths
 from tests.parts import PYTHON, a_sandbox, unavailable
 from tests.support import image_task

@@ -23,10 +23,9 @@ LAYERS = (
     ("__init__", "__main__"),  # the doors: `import retrial`, `python -m retrial`
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-MOVING = dict(line.split("\t") for line in (PROJECT / "tests" / "moving.tsv").read_text().splitlines())
-"""Modules that are not yet in their folder → the folder. It shrinks with every move, until it is gone."""
+
+
 UPWARDS: tuple[str, ...] = (
-    "retrial.attempts -> retrial.executors.adaptive",
     "retrial.benchmarks.swebench.rows -> retrial.score.predictions_file",
     "retrial.grading.calibration -> retrial.benchmarks.swebench.grader",
     "retrial.grading.judge -> retrial.benchmarks.swebench.grader",
@@ -48,8 +47,6 @@ UPWARDS: tuple[str, ...] = (
     "retrial.predict.save -> retrial.score.predictions_file",
     "retrial.predict.save -> retrial.score.rows",
     "retrial.predict.save -> retrial.score.scorer",
-    "retrial.protocols -> retrial.system.host",
-    "retrial.protocols -> retrial.system.shutdown",
     "retrial.reports.analysis.repeats -> retrial.score.inputs",
     "retrial.reports.analysis.repeats -> retrial.score.rows",
     "retrial.reports.analysis.repeats -> retrial.score.run",
@@ -68,7 +65,7 @@ UPWARDS: tuple[str, ...] = (
 
 def folder_of(module: str) -> str:
     """Return the folder, or the file of layer 0, that a module belongs to."""
-    return MOVING.get(module) or MOVING.get(module.rpartition(".")[0]) or [*module.split("."), "__init__"][1]
+    return [*module.split("."), "__init__"][1]
 
 
 def rank_of(folder: str) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from retrial.agents import isolation, prompts
 from retrial.agents.isolation import Cell, Errand, Ran
 from retrial.agents.isolation.runner import on_no_task
-from retrial.attempts import Effort, Message, Usage
+from retrial.attempts import Effort
+from retrial.chat import Message, Usage
 from retrial.errors import NotMeasured, UsageError
 from retrial.protocols import Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict

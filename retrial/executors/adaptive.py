@@ -7,40 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
+from retrial.chat import Load, Trouble
 
-class Load(StrEnum):
-    """What a failure says of how much was asked at once."""
-
-    RATE = "rate"
-    """Too much in too little time: refused for that alone."""
-    STRAIN = "strain"
-    """It could not be done, perhaps because there was too much else to do."""
-    BROKEN = "broken"
-    """It could not even be begun."""
-    NONE = "none"
-    """Nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Why something has to be tried again."""
-
-    load: Load
-    why: str
-    """For people."""
-    seconds: float = 0.0
-    """Before the next try."""
-    tries: int = 1
-    """So far."""
-    everybody: bool = False
-    """The others are to wait as long: that is what was asked for."""
-
-
-REFUSALS = 8
-"""So often one is refused, while nobody else is served, before there is no hope."""
 CUTS: Mapping[Load, float] = {Load.RATE: 0.5, Load.STRAIN: 0.8, Load.BROKEN: 0.5}
 """How many at once are left of those that were too many."""
 GROWTH = 0.1

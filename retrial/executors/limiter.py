@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from retrial.chat import REFUSALS, Load, Trouble
 from retrial.errors import Stopped
-from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
+from retrial.executors.adaptive import Pace
+from retrial.protocols import Stop
 from retrial.system import host
-from retrial.system.host import Machine
-from retrial.system.shutdown import Stop
+from retrial.types import Machine
 
 LOOK_SECONDS = 1.0
 """How often somebody looks whether there is room again."""

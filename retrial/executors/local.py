@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from retrial.errors import NotMeasured, Stopped
-from retrial.protocols import Context
-from retrial.system.shutdown import Stop, interruptible
+from retrial.protocols import Context, Stop
+from retrial.system import shutdown
+from retrial.system.shutdown import interruptible
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -40,7 +41,7 @@ class Local:
 
 
 def make(context: Context) -> Local:
-    return Local(context.workers, context.stop)
+    return Local(context.workers, context.stop or shutdown.Stop())
 
 
 class _Crew(Generic[J, R]):

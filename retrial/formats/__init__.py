@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.errors import PatchError
 from retrial.formats.parsing.refused import shown
 from retrial.patches.names import check_name, encode

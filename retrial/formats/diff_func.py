@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.hunks import EVERYTHING, meant, readable
 from retrial.formats.parsing.matching import Miss, replaced, split
 from retrial.formats.parsing.refused import Refused, shown

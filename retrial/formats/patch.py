@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.hunks import (
     EVERYTHING,
     Change,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
 from retrial.formats.parsing.names import alone, known
 from retrial.formats.parsing.refused import Refused, shown

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.fences import FENCE, dedented, fence_around
 from retrial.formats.parsing.matching import joined
 from retrial.formats.parsing.names import alone, in_comment, in_fence, mentioned

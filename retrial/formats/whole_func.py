@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.names import known
 from retrial.formats.parsing.refused import Refused, shown
 from retrial.formats.parsing.tool_calls import call, items, tool

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from retrial import registry
 from retrial.benchmarks.swebench import grader
-from retrial.finding import Finding
 from retrial.protocols import Reader
 from retrial.system.words import some
-from retrial.types import Check, Execution, Outcome, Status, Verdict
+from retrial.types import Check, Execution, Finding, Outcome, Status, Verdict
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""

@@ -15,8 +15,9 @@ from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import STATUS_READER, proof
 from retrial.grading.run_check import check_selection, run_check, select
+from retrial.language import Language
 from retrial.patches import apply
-from retrial.protocols import Language, Sandbox
+from retrial.protocols import Sandbox
 from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
 
 RUNS = 6

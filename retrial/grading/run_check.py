@@ -11,10 +11,11 @@ from retrial.benchmarks.swebench import container_script, reinstall
 from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.grading import canaries, prebuild
 from retrial.grading.judge import judge
+from retrial.language import Language
 from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.patches.names import encode
-from retrial.protocols import Language, Sandbox
+from retrial.protocols import Sandbox
 from retrial.system import host
 from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
 

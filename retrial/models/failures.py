@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.executors.adaptive import Load
+from retrial.chat import Load
 from retrial.models.endpoints import Endpoint
 from retrial.system.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
 from retrial.system.words import printable

@@ -13,7 +13,7 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from retrial.attempts import Reply, Request
+from retrial.chat import Reply, Request
 from retrial.errors import UsageError
 from retrial.models import endpoints, usage, wire
 from retrial.models.endpoints import Endpoint

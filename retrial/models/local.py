@@ -10,7 +10,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from retrial.attempts import Reply, Request
+from retrial.chat import Reply, Request
 from retrial.errors import ModelError, UsageError
 from retrial.models import llama_server
 from retrial.models.endpoints import Endpoint

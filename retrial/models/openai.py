@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from retrial.attempts import Reply, Request
+from retrial.chat import Reply, Request
 from retrial.errors import UsageError
 from retrial.models import wire
 from retrial.models.bodies import OverLimit, Redirected

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.errors import UsageError
 
 _FREE = ("local", "ollama", "ollama_chat", "replay")

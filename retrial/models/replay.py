@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial.attempts import Reply, Request, ToolCall, Usage
+from retrial.chat import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.usage import MOST_COST, MOST_TOKENS
 from retrial.predict.metering.recording import Recording

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from retrial.attempts import Reply, Request
+from retrial.chat import Load, Reply, Request, Trouble
 from retrial.errors import ModelError
-from retrial.executors.adaptive import Load, Trouble
 from retrial.models import wire
 from retrial.models.endpoints import Endpoint
 from retrial.models.failures import Failure, sentence, shown

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.models.prices import Price
 
 CACHED = (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from retrial.attempts import Message, Reply, Request, ToolCall
+from retrial.chat import Message, Reply, Request, ToolCall
 from retrial.models import bodies, usage
 from retrial.models.failures import Failure
 from retrial.models.prices import Price

@@ -19,9 +19,9 @@ from retrial.errors import NotMeasured, PatchError, TreeError
 from retrial.patches import apply, git, untrusted_files
 from retrial.patches.names import check_name, decode, encode
 from retrial.patches.untrusted_files import File
-from retrial.protocols import Tree
 from retrial.system import scratch
 from retrial.system.files import everything, nameable, permit
+from retrial.types import Tree
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
 MAX_FILE_BYTES = 10_000_000

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from retrial import agents, models, registry
-from retrial.attempts import Reply, Request
 from retrial.benchmarks import open_benchmark, shards
 from retrial.benchmarks.selection import select_tasks
 from retrial.benchmarks.shards import Shard
+from retrial.chat import Reply, Request
 from retrial.errors import UsageError
 from retrial.models import ModelSettings
 from retrial.models.prices import Price, parse_price

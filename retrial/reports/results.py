@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.reports.analysis import (
     aider_summary,
     comparison,

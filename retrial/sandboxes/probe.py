@@ -9,7 +9,8 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
-from retrial.protocols import Language, Sandbox
+from retrial.language import Language
+from retrial.protocols import Sandbox
 from retrial.system import scratch
 from retrial.system.files import write_data
 from retrial.types import Environment, Execution, Job, Limits, fingerprint

@@ -8,14 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from retrial.chat import Load, Trouble
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
-from retrial.executors.adaptive import Load, Trouble
 from retrial.executors.limiter import Turn, Turns
-from retrial.protocols import Sandbox
-from retrial.system import console, host, paths
-from retrial.system.host import Machine
-from retrial.system.shutdown import Stop
-from retrial.types import Environment, Execution, Job
+from retrial.protocols import Sandbox, Stop
+from retrial.system import console, host, paths, shutdown
+from retrial.types import Environment, Execution, Job, Machine
 
 PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
@@ -52,7 +50,7 @@ class Bounded:
         used."""
         self.name = sandbox.name
         self._sandbox = sandbox
-        self._stop = stop or Stop()
+        self._stop = stop or shutdown.Stop()
         self._turns = Turns(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
         self._broken = dict(broken or {})

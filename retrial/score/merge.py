@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from retrial import __version__
-from retrial.attempts import Usage
 from retrial.benchmarks import shards
 from retrial.benchmarks.shards import Together
+from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.reports.analysis.stats import total
 from retrial.store import history

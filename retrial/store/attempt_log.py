@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from retrial.attempts import Reply, ToolCall, Usage
+from retrial.chat import Reply, ToolCall, Usage
 from retrial.grading import verdict_cache
 from retrial.store.events import DISCARDED, ENDED, KEPT, RESUMED, STARTED
 from retrial.store.journal import Line

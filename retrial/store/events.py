@@ -7,7 +7,7 @@ from dataclasses import fields
 from types import NoneType
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.store.shapes import Shape, fits
 
 STARTED, RESUMED, KEPT, ENDED = "attempt_started", "attempt_resumed", "attempt_kept", "attempt_ended"

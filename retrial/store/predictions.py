@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from retrial.attempts import Attempt, Effort, Prediction, Usage
+from retrial.attempts import Attempt, Effort, Prediction
+from retrial.chat import Usage
 from retrial.errors import PatchError
 from retrial.patches import apply
 from retrial.types import Outcome, Status, Verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile, zip_longest
 from typing import Any
 
-from retrial.attempts import Request
+from retrial.chat import Request
 from retrial.store.json_io import to_line
 
 PARTS = ("messages", "tools", "temperature", "seed", "max_tokens")

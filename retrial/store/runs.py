@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.patches.names import plain_path
 from retrial.store import integrity, spending

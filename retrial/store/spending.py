@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.predict.metering.budget import committed
 from retrial.store import integrity, journal

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from retrial.types import Execution, Limits
+from retrial.types import Execution, Limits, Machine
 
-EXPECTED_SHARE = 0.5
-"""Of the memory that a job may use, what we count on: few use all of it, and hardly ever all at once."""
 LEAST_SHARE = 0.25
 """Of that memory, what must be there now before another job is started."""
 OWN_CORE = 0.8
@@ -23,16 +20,6 @@ _QUOTAS = {"cpu.max": "", "cpu.cfs_quota_us": "cpu.cfs_period_us"}
 """File with a CPU quota → the file with its period, unless that is in the same one."""
 _V2 = ("memory.max", "memory.current", "inactive_file")
 _V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    cores: int
-    memory_mb: float
-
-    def jobs(self) -> int:
-        """How many sandboxes at once it is good for."""
-        return max(1, min(self.cores, int(self.memory_mb / (EXPECTED_SHARE * Limits().memory_mb))))
 
 
 def here() -> Machine:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
+from retrial import protocols
 from retrial.errors import ExitCode, Stopped
 from retrial.system.console import say
 
@@ -86,7 +87,7 @@ class Stop:
 
 
 @contextmanager
-def interruptible(stop: Stop) -> Iterator[None]:
+def interruptible(stop: protocols.Stop) -> Iterator[None]:
     """While it lasts, the first Ctrl-C only asks to stop, and the next one ends the process."""
     # Signals reach the main thread alone.
     if threading.current_thread() is not threading.main_thread():
@@ -117,7 +118,7 @@ def interruptible(stop: Stop) -> Iterator[None]:
         listener.join()
 
 
-def _listen(heard: SimpleQueue[bool], stop: Stop) -> None:
+def _listen(heard: SimpleQueue[bool], stop: protocols.Stop) -> None:
     while heard.get():
         stop.ask("interrupted")
         say("\n" + HEARD)

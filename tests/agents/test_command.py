@@ -10,8 +10,9 @@ import pytest
 
 from retrial.agents import command, prompts
 from retrial.agents.command import read_usage
-from retrial.attempts import Effort, Message, Reply, Usage
+from retrial.attempts import Effort
 from retrial.benchmarks.exercism import Exercism
+from retrial.chat import Message, Reply, Usage
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace

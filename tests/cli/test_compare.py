@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.cli import compare
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions

@@ -10,8 +10,9 @@ from types import ModuleType
 import pytest
 
 from retrial import registry
-from retrial.attempts import Effort, Prediction, Reply, Request
+from retrial.attempts import Effort, Prediction
 from retrial.benchmarks.exercism import Exercism
+from retrial.chat import Reply, Request
 from retrial.errors import OutOfTime
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck

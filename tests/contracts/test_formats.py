@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from retrial import registry
-from retrial.attempts import Reply, ToolCall
+from retrial.chat import Reply, ToolCall
 from retrial.errors import PatchError
 from retrial.formats import read
 from retrial.patches.names import check_name

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from retrial import registry
-from retrial.attempts import Message, Reply, Request
+from retrial.chat import Message, Reply, Request
 from retrial.errors import RetrialError
 from retrial.models import ModelSettings
 from retrial.protocols import Context, Model

@@ -16,7 +16,8 @@ from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import prebuild
 from retrial.grading.run_check import run_check
-from retrial.protocols import Language, Sandbox
+from retrial.language import Language
+from retrial.protocols import Sandbox
 from retrial.sandboxes import bwrap
 from retrial.types import Execution, Job, Outcome, Task
 from tests.parts import ready

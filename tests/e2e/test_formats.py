@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retrial import registry
-from retrial.attempts import Reply, ToolCall
+from retrial.chat import Reply, ToolCall
 from retrial.protocols import Edit, EditFormat
 from tests.conftest import Run
 from tests.support.exercises import RIGHT, STUB, reply, write_exercise, write_replies

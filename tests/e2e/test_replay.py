@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retrial import registry
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.protocols import Edit
 from retrial.store.runs import Run as Stored
 from tests.conftest import Run

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Message
+from retrial.chat import REFUSALS, Load, Message, Trouble
 from retrial.errors import ModelError, Stopped
-from retrial.executors.adaptive import REFUSALS, Load, Pace, Trouble
+from retrial.executors.adaptive import Pace
 from retrial.executors.limiter import Turns
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats import diff, read, whole
 
 BLOCK = "a.py\n<<<<<<< SEARCH\none\ntwo\n=======\none\n2\nmore\n>>>>>>> REPLACE\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest import param
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats import read
 from retrial.formats.udiff import make
 from retrial.protocols import Edit, Edits, Fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats import read
 from retrial.formats.whole import make
 from retrial.protocols import Edit, Edits, Fault

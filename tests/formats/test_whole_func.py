@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest import param
 
-from retrial.attempts import Reply, ToolCall
+from retrial.chat import Reply, ToolCall
 from retrial.formats import read
 from retrial.formats.whole_func import make
 from retrial.protocols import Edit, Edits, Fault

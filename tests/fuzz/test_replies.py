@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from retrial import registry
-from retrial.attempts import Reply, ToolCall
+from retrial.chat import Reply, ToolCall
 from retrial.formats import read
 from retrial.patches.names import check_name, encode
 from retrial.protocols import Edit, EditFormat

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from retrial.attempts import Message, Request
+from retrial.chat import Message, Request
 from retrial.errors import ModelError
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Message, Reply, Request
+from retrial.chat import Message, Reply, Request
 from retrial.errors import BudgetSpent, ModelError, UsageError
 from retrial.models import ModelSettings, openai
 from retrial.models.endpoints import Endpoint, resolve

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Message, Request, ToolCall
+from retrial.chat import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
 from retrial.models import ModelSettings, llama_server, local, replay
 from retrial.models import weights as model_weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.models.prices import Price, parse_price, price
 

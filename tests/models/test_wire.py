@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Message, Request, ToolCall
+from retrial.chat import Message, Request, ToolCall
 from retrial.models.wire import body
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
 from retrial.score.rows import brief

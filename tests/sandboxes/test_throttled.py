@@ -15,9 +15,8 @@ from retrial.executors.limiter import calls_at_once, sandboxes_at_once, tasks_in
 from retrial.protocols import Sandbox
 from retrial.sandboxes.throttled import Bounded
 from retrial.system import host
-from retrial.system.host import Machine
 from retrial.system.shutdown import Stop
-from retrial.types import Execution, Job, Limits
+from retrial.types import Execution, Job, Limits, Machine
 from tests.parts import PYTHON
 
 JOB = Job(environment=PYTHON, script="echo done", files={}, limits=Limits(seconds=60, memory_mb=512))

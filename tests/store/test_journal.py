@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 
-from retrial.attempts import Attempt, Message, Reply, Request, ToolCall, Usage
+from retrial.attempts import Attempt
+from retrial.chat import Message, Reply, Request, ToolCall, Usage
 from retrial.predict.metering.budget import committed
 from retrial.predict.metering.metered_model import Sampling
 from retrial.predict.metering.resume import Earlier

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Reply, Usage
+from retrial.chat import Reply, Usage
 from retrial.errors import UsageError
 from retrial.predict.metering.budget import committed_in, of_runs
 from retrial.store import spending

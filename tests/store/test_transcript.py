@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Attempt, Effort, Message, Reply, Request, ToolCall, Usage
+from retrial.attempts import Attempt, Effort
+from retrial.chat import Message, Reply, Request, ToolCall, Usage
 from retrial.predict.metering.metered_model import Sampling
 from retrial.store import transcript
 from retrial.store.journal import Journal

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.agents import edit
-from retrial.attempts import Attempt, Prediction, Reply, Request
+from retrial.attempts import Attempt, Prediction
+from retrial.chat import Reply, Request
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions, ModelChoice

@@ -7,8 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from retrial.attempts import Attempt, Effort, Prediction, Reply, Usage
+from retrial.attempts import Attempt, Effort, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
+from retrial.chat import Reply, Usage
 from retrial.patches.apply import diff
 from retrial.reports.results import Report, results
 from retrial.score.predictions_file import Submission

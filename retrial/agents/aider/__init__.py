@@ -21,7 +21,8 @@ from retrial.agents.aider.route import Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.agents.isolation import Cell, Errand, Ran
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
-from retrial.attempts import Effort, Usage
+from retrial.attempts import Effort
+from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models.failures import Failure, sentence
 from retrial.options import HarnessOptions

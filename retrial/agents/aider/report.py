@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrial.attempts import Message, Usage
+from retrial.chat import Message, Usage
 from retrial.models.failures import ONE_DAY, Failure
 from retrial.models.usage import amount, count
 

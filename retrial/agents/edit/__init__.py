@@ -12,7 +12,8 @@ from typing import Any
 from retrial import formats, registry
 from retrial.agents.edit import file_picker
 from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
-from retrial.attempts import Effort, Message, Reply, ToolCall
+from retrial.attempts import Effort
+from retrial.chat import Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.patches import apply
 from retrial.patches.names import decode, encode

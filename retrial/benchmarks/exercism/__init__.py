@@ -24,9 +24,10 @@ from retrial.benchmarks.exercism.exercise import (
 )
 from retrial.errors import UsageError
 from retrial.grading import cache_entries
+from retrial.language import Language, Suite
 from retrial.patches import apply, git, shared_clones
 from retrial.patches.shared_clones import Source
-from retrial.protocols import Context, Language, Suite
+from retrial.protocols import Context
 from retrial.store import integrity
 from retrial.store.runs import SAFE
 from retrial.system import paths

@@ -17,9 +17,9 @@ from typing import Any
 
 from retrial import registry
 from retrial.errors import PatchError, TreeError, UsageError
+from retrial.language import Language
 from retrial.patches import apply
 from retrial.patches.names import check_name, plain_path
-from retrial.protocols import Language
 from retrial.store import integrity
 from retrial.system import small_files
 from retrial.types import fingerprint

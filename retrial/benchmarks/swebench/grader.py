@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from retrial.benchmarks.swebench import canary_logs, container_script, official_grader
 from retrial.benchmarks.swebench.canary_logs import FAILING
-from retrial.finding import Finding, overtime
 from retrial.system.words import some
-from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
+from retrial.types import Check, Execution, Finding, Outcome, Required, Status, Verdict, overtime
 
 TOLD = 45
 """Lines of a log."""

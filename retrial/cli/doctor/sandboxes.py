@@ -9,7 +9,8 @@ from pathlib import Path
 from retrial import registry
 from retrial.cli.doctor.host import Check, Diagnosis, Machine, State, space
 from retrial.errors import SandboxError
-from retrial.protocols import Language, Sandbox
+from retrial.language import Language
+from retrial.protocols import Sandbox
 from retrial.sandboxes import HELP
 from retrial.types import Environment
 

@@ -13,9 +13,10 @@ from typing import Any, TypeVar, cast
 from retrial.errors import Stopped, UsageError
 from retrial.executors.ray.dispatch import Dispatch
 from retrial.executors.ray.node import Distant
-from retrial.protocols import Context, Site
+from retrial.protocols import Context, Site, Stop
+from retrial.system import shutdown
 from retrial.system.paths import PROJECT
-from retrial.system.shutdown import Stop, interruptible
+from retrial.system.shutdown import interruptible
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -82,7 +83,7 @@ def make(context: Context) -> Ray:
         raise UsageError("Executor 'ray' needs the package 'ray': pip install -r requirements-ray.txt")
     options = context.options
     _connect(getattr(options, "ray_address", ""))
-    return Ray(context.workers, getattr(options, "test_jobs", 0), context.stop)
+    return Ray(context.workers, getattr(options, "test_jobs", 0), context.stop or shutdown.Stop())
 
 
 def _connect(address: str) -> None:

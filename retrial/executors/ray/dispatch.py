@@ -19,8 +19,8 @@ from retrial.executors.local import caught
 from retrial.executors.ray.fleet import Fleet
 from retrial.executors.ray.member import Member
 from retrial.executors.ray.node import Answer, Finished, Halt, Job, Question
+from retrial.protocols import Stop
 from retrial.system.console import say
-from retrial.system.shutdown import Stop
 
 LOSSES = 3
 """A job that was lost so often may be what loses nodes."""

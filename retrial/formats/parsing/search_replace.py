@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.attempts import Reply
+from retrial.chat import Reply
 from retrial.formats.parsing.blocks import DIVIDER, END, HEAD, Block, Broken, blocks, text
 from retrial.formats.parsing.fences import FENCE, fence_around
 from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced, split

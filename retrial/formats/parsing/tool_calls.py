@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrial.attempts import Reply, ToolCall
+from retrial.chat import Reply, ToolCall
 from retrial.formats.parsing.refused import Refused, shown
 from retrial.protocols import Fault
 

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.grading.prebuild import FOLDER
+from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, shell
 from retrial.languages.cpp import canary
-from retrial.protocols import Language, Suite, Toolchain
 from retrial.types import Prebuild
 
 # Of the system alone: a compiler draws headers and libraries from wherever it was installed, and what lies in a home is

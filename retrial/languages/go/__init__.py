@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 
+from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, reference, shell
 from retrial.languages.go import canary, renaming
-from retrial.protocols import Language, Suite, Toolchain
 
 # Its build cache may be read-only: what is there is used, what a job would add is lost.
 SETTINGS = """\

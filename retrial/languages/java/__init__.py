@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from retrial.errors import TreeError
+from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, shell
 from retrial.languages.java import canary
-from retrial.protocols import Language, Suite, Toolchain
 from retrial.system.paths import PROJECT
 
 POM = PROJECT / "docker" / "prepare" / "java" / "pom.xml"

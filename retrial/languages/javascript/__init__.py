@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, reference, shell
 from retrial.languages.javascript import canary, node_test
 from retrial.patches import apply
-from retrial.protocols import Language, Suite, Toolchain
 from retrial.types import Canary
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from retrial.language import Language, Suite
 from retrial.languages import reference
 from retrial.languages.python import canary, toolchain
-from retrial.protocols import Language, Suite
 from retrial.system import scratch, subprocesses
 
 # Through the environment, so that a task's own test command leaves a report as well.

@@ -14,7 +14,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from retrial.protocols import Toolchain
+from retrial.language import Toolchain
 
 HOME = "/opt/retrial/python"
 ROOT = "pytest"

@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, shell
 from retrial.languages import reference as references
 from retrial.languages.rust import canary, cargo_toml
-from retrial.protocols import Language, Suite, Toolchain
 
 MANIFEST = "Cargo.toml"
 EXAMPLE_MANIFEST = ".meta/Cargo-example.toml"

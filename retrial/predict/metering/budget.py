@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from retrial.attempts import Message, Request
+from retrial.chat import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.models.prices import Price, no_price
 

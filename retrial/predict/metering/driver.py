@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from retrial.executors.adaptive import Trouble
+from retrial.chat import Trouble
 from retrial.executors.limiter import Turn, Turns
 from retrial.predict.metering.budget import Budget, purse
+from retrial.protocols import Stop
 from retrial.store import journal
 from retrial.store.journal import Journal, Line
 from retrial.store.runs import Run
 from retrial.system import room
-from retrial.system.shutdown import Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

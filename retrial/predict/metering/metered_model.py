@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial.attempts import Message, Place, Reply, Request, Usage
+from retrial.chat import Message, Place, Reply, Request, Trouble, Usage
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
-from retrial.executors.adaptive import Trouble
 from retrial.models.prices import Price
 from retrial.predict.metering.budget import most
 from retrial.predict.metering.driver import TaskDesk

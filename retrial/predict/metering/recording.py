@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
-from retrial.attempts import Place, Reply, Request
+from retrial.chat import Place, Reply, Request
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.store import attempt_log, history

@@ -6,7 +6,8 @@ import json
 import logging
 from collections.abc import Collection, Iterable
 
-from retrial.attempts import Attempt, Reply, Request
+from retrial.attempts import Attempt
+from retrial.chat import Reply, Request
 from retrial.errors import OutOfMoney, OutOfTime
 from retrial.store import attempt_log
 from retrial.store.attempt_log import Go

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.reports.analysis import aider_summary, cases
 from retrial.reports.analysis.cases import Case
 from retrial.reports.analysis.stats import rate

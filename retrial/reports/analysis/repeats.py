@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.options import ReportOptions
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.score.rows import Row
 
 

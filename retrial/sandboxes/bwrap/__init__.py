@@ -12,13 +12,13 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
-from retrial.protocols import Context, Language, Toolchain
+from retrial.language import Language, Toolchain
+from retrial.protocols import Context
 from retrial.sandboxes import stream, supervisor
 from retrial.sandboxes.bwrap import cgroup, process, toolchain_store
 from retrial.sandboxes.probe import numbers
 from retrial.system import host, secret_paths
-from retrial.system.host import Machine
-from retrial.types import Environment, Execution, Job, fingerprint
+from retrial.types import Environment, Execution, Job, Machine, fingerprint
 
 NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
 

@@ -21,8 +21,7 @@ from retrial.sandboxes import stream, supervisor
 from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
 from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
 from retrial.system import host, leases
-from retrial.system.host import Machine
-from retrial.types import Environment, Execution, Job
+from retrial.types import Environment, Execution, Job, Machine
 
 LABEL = "retrial"
 """Its value names the owner."""

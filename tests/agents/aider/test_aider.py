@@ -15,7 +15,8 @@ from retrial.agents.aider import report as aider_report
 from retrial.agents.aider import route as aider_route
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import Errand, Ran
-from retrial.attempts import Effort, Usage
+from retrial.attempts import Effort
+from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder

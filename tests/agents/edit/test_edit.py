@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Attempt, Effort, Reply, Request, ToolCall
+from retrial.attempts import Attempt, Effort
 from retrial.benchmarks.exercism import Exercism
+from retrial.chat import Reply, Request, ToolCall
 from retrial.patches import git
 from retrial.protocols import Fault
 from retrial.types import Task

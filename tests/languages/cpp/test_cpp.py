@@ -13,10 +13,11 @@ import pytest
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import TreeError
 from retrial.grading.run_check import run_check
+from retrial.language import Suite
 from retrial.languages import cpp
 from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply
-from retrial.protocols import Sandbox, Suite
+from retrial.protocols import Sandbox
 from retrial.sandboxes import bwrap
 from retrial.sandboxes.prepare import make_ready, skipped
 from retrial.types import Execution, Outcome, Status, Task

@@ -13,10 +13,11 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import TreeError
 from retrial.grading.judge import judge
 from retrial.grading.run_check import run_check
+from retrial.language import Suite
 from retrial.languages import java
 from retrial.languages.java.results import parser as reader
 from retrial.patches import apply
-from retrial.protocols import Sandbox, Suite
+from retrial.protocols import Sandbox
 from retrial.types import Check, Execution, Outcome, Status, Task
 from tests.parts import ready
 

@@ -11,9 +11,9 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
+from retrial.language import Suite
 from retrial.languages.javascript import make
 from retrial.patches import apply
-from retrial.protocols import Suite
 from retrial.types import Check, Outcome, Status, Task, Verdict
 from tests.parts import ready
 

@@ -10,10 +10,11 @@ import pytest
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import TreeError
 from retrial.grading.run_check import run_check
+from retrial.language import Suite
 from retrial.languages.rust import make
 from retrial.languages.rust.results import parser as reader
 from retrial.patches import apply
-from retrial.protocols import Sandbox, Suite
+from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Effort, Message, Prediction, Reply, Request, ToolCall, Usage
+from retrial.attempts import Effort, Prediction
 from retrial.benchmarks.exercism import Exercism
+from retrial.chat import Message, Reply, Request, ToolCall, Usage
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import Turns
 from retrial.grading import verdict_cache

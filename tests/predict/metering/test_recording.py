@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Attempt, Message, Place, Reply, Request, ToolCall, Usage
+from retrial.attempts import Attempt
+from retrial.chat import Message, Place, Reply, Request, ToolCall, Usage
 from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import RecordedModel, make

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from retrial.agents.edit import EditAgent
-from retrial.attempts import Effort, Prediction, Reply, Request, Usage
+from retrial.attempts import Effort, Prediction
 from retrial.benchmarks.exercism import Exercism
+from retrial.chat import Reply, Request, Usage
 from retrial.errors import ModelError
 from retrial.formats import whole
 from retrial.grading import verdict_cache

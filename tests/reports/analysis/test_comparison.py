@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.reports.analysis import comparison, rungs
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.comparison import Compared, side_by_side

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.cli import groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Usage
+from retrial.chat import Usage
 from retrial.cli import compare
 from retrial.reports import page
 from retrial.reports.analysis.comparison import Compared, side_by_side

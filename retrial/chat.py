@@ -1,0 +1,157 @@
+"""Values of a chat: what a model is asked and replies, what a call took, and why it must be tried again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import partial
+
+REFUSALS = 8
+"""So often one is refused, while nobody else is served, before there is no hope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str
+    """JSON, or what a model took for it."""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a chat."""
+
+    role: str
+    """`system`, `user`, `assistant`, or `tool` for what came of a call."""
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message."""
+    call_id: str = ""
+    """Of a tool's message: which call it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a run a question is asked."""
+
+    instance_id: str = ""
+    attempt: int = 0
+    call: int = 0
+    """1, 2, … within the attempt."""
+
+
+def _rest(trouble: Trouble) -> bool:
+    """Where nobody gives turns."""
+    if trouble.tries < REFUSALS:
+        time.sleep(trouble.seconds)
+    return trouble.tries < REFUSALS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question to a model, complete: the same request is the same question."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, object], ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+    max_tokens: int = 8192
+    timeout: float = 300.0
+    """Seconds for the whole call with its retries; not part of the question."""
+    place: Place = Place()
+    """Not part of the question either."""
+    lost: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
+    """To be called for every reply that did not arrive whole but may have been billed, with whether it is to be asked
+    for again. Raises: BudgetSpent, OutOfMoney, if it is."""
+    next_try: Callable[[Trouble], bool] = field(default=_rest, repr=False, compare=False)
+    """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
+    the call's time. False when there is no hope. Raises: Stopped."""
+    still: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """To be called by a model that has let a question wait, before it is begun. Raises: Stopped."""
+
+    def __reduce__(self) -> tuple[Callable[..., Request], tuple[()]]:
+        """Elsewhere it is the question alone: whom to call about it is here."""
+        return partial(Request, **{each.name: getattr(self, each.name) for each in fields(self) if each.compare}), ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What calls took. A cost of None is unknown, never free; sums with it are unknown too."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt's, those that the provider had at hand."""
+    cache_write_tokens: int = 0
+    """Of the prompt's, those that it put by."""
+    reasoning_tokens: int = 0
+    """Of the completion's, those that nobody sees."""
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    retries: int = 0
+    """Calls that failed on the way."""
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost=cost,
+            seconds=self.seconds + other.seconds,
+            retries=self.retries + other.retries,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model said."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    """`length` when the reply was cut at max_tokens or at the context's end."""
+    usage: Usage = Usage(calls=1)
+    model: str = ""
+    """Which one answered, as the provider says."""
+    fingerprint: str = ""
+    """Of the provider's set-up, where it tells."""
+    left_out: tuple[str, ...] = ()
+    """Parameters that this model refuses, so that it was asked without them."""
+    recorded: bool = False
+    """It comes from a run that is played again: its cost was paid there."""
+
+
+class Load(StrEnum):
+    """What a failure says of how much was asked at once."""
+
+    RATE = "rate"
+    """Too much in too little time: refused for that alone."""
+    STRAIN = "strain"
+    """It could not be done, perhaps because there was too much else to do."""
+    BROKEN = "broken"
+    """It could not even be begun."""
+    NONE = "none"
+    """Nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why something has to be tried again."""
+
+    load: Load
+    why: str
+    """For people."""
+    seconds: float = 0.0
+    """Before the next try."""
+    tries: int = 1
+    """So far."""
+    everybody: bool = False
+    """The others are to wait as long: that is what was asked for."""
