@@ -11,6 +11,8 @@ from typing import Protocol
 
 EXPECTED_SHARE = 0.5
 """Of the memory that a job may use, what we count on: few use all of it, and hardly ever all at once."""
+PREBUILT_FOLDER = ".retrial"
+"""Where jobs find what was built once for all patches. No patch can reach it: no solution lies in such a folder."""
 
 
 class Outcome(StrEnum):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from retrial.languages.canaries.candidates import NAME
 from retrial.types import Canary, Check, Execution, Naming
 
-NAME = "RETRIAL_CANARY"
-"""Stands for its name in a canary's text."""
 WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last", "input", "value")
 """For names, where the real tests have too few."""
 LENGTH = (2, 5)
@@ -80,12 +78,6 @@ def _failures(execution: Execution) -> list[str]:
 def shown(canaries: Iterable[Canary]) -> list[dict[str, object]]:
     """As they are listed for people and in results."""
     return [{"path": each.path, "of": each.of, "strong": each.strong} for each in canaries]
-
-
-def words(names: Iterable[str]) -> tuple[str, ...]:
-    """The words that names of tests are made of, however they are written."""
-    found = (word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
-    return tuple(sorted({word for word in found if len(word) > 2 and word != "test"}))
 
 
 def _with(content: bytes, texts: Iterable[tuple[int, bytes]]) -> bytes:

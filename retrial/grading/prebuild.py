@@ -13,10 +13,8 @@ from typing import Any
 from retrial.grading import cache_entries
 from retrial.protocols import Sandbox
 from retrial.system import paths
-from retrial.types import Environment, Job, Prebuild, fingerprint
+from retrial.types import PREBUILT_FOLDER, Environment, Job, Prebuild, fingerprint
 
-FOLDER = ".retrial"
-"""Where jobs find it, in the folder they start in. No patch can reach it: no solution lies in such a folder."""
 TOLD = 1000
 """Characters."""
 
@@ -44,7 +42,7 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
         found = None if prebuild.fresh and path not in _made_here else _read(path)
         if found is None:
             found = _build(prebuild, environment, sandbox, path)
-    return {f"{FOLDER}/{name}": content for name, content in found.items()}
+    return {f"{PREBUILT_FOLDER}/{name}": content for name, content in found.items()}
 
 
 def _read(path: Path) -> dict[str, bytes] | None:

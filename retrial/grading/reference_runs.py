@@ -16,6 +16,7 @@ from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import STATUS_READER, proof
 from retrial.grading.run_check import check_selection, run_check, select
 from retrial.language import Language
+from retrial.languages.canaries.candidates import NAME
 from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
@@ -139,7 +140,7 @@ def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], *, sandb
 
 def _id(name: str, verdict: Verdict) -> str:
     """The plainest under which it failed."""
-    return min((id for id in verdict.proved_ids if name in id), key=len).replace(name, canaries.NAME)
+    return min((id for id in verdict.proved_ids if name in id), key=len).replace(name, NAME)
 
 
 def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial import registry
+from retrial import registry, types
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import prebuild
 from retrial.grading.run_check import run_check
@@ -30,7 +30,7 @@ STORES = {
     "go": "$GOCACHE $GOPATH $(go env GOROOT) $(go env GOMODCACHE)",
     "rust": "$CARGO_HOME target $RETRIAL_STORE/rust/vendor $(rustc --print sysroot)",
     "java": "/tmp/java $HOME/.m2 $RETRIAL_STORE/java/repository $RETRIAL_STORE/java/lib",
-    "cpp": f"{prebuild.FOLDER} test /usr/include/boost $(dirname $(g++ -print-file-name=libstdc++.so))",
+    "cpp": f"{types.PREBUILT_FOLDER} test /usr/include/boost $(dirname $(g++ -print-file-name=libstdc++.so))",
 }
 """Where each language keeps what its jobs share, as a job finds it."""
 

@@ -16,7 +16,7 @@ from retrial.grading.judge import judge
 from retrial.grading.reference_runs import _kept
 from retrial.grading.verdict_cache import canary as read_canary
 from retrial.languages.canaries import candidates as canary_candidates
-from retrial.languages.canaries.candidates import candidates
+from retrial.languages.canaries.candidates import NAME, candidates
 from retrial.languages.canaries.literals import changed
 from retrial.store.json_io import to_json
 from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
@@ -80,9 +80,7 @@ def test_a_planted_canary_is_one_more_test_in_a_file_that_is_otherwise_the_same(
     assert functions.keys() == {"test_small_numbers", "test_zero", name}
     assert ast.unparse(functions[name]).endswith("assert add(1, 2) == 2")
     assert planted.files["data.txt"] == b"7"
-    assert SOURCE.decode() == planted.files["add_test.py"].decode().replace(
-        CANARY.text.replace(canaries.NAME, name), ""
-    )
+    assert SOURCE.decode() == planted.files["add_test.py"].decode().replace(CANARY.text.replace(NAME, name), "")
 
 
 def test_names_and_places_are_new_in_every_run() -> None:

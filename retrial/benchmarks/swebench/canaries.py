@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from retrial import types
 from retrial.benchmarks.swebench import container_script
 from retrial.grading import canaries, prebuild
-from retrial.languages.canaries.candidates import Test, TestFile
+from retrial.languages.canaries.candidates import NAME, Test, TestFile
 from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.assertions import Rank
@@ -34,7 +35,7 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
     if check.required is None or not check.required.files:
         return check
     fetched = prebuild.files(check.prebuild, environment, sandbox)
-    names = {path: f"{prebuild.FOLDER}/{number}" for number, path in enumerate(check.required.files)}
+    names = {path: f"{types.PREBUILT_FOLDER}/{number}" for number, path in enumerate(check.required.files)}
     # What a shell can write, it can write unchanged but for these.
     files = {path: fetched[name] for path, name in names.items() if b"\0" not in fetched.get(name, b"\0")}
     chosen = candidates(check.required, files)
@@ -63,7 +64,7 @@ def candidates(required: Required, files: Mapping[str, bytes]) -> tuple[Canary, 
         canary
         for module in modules
         for canary in python_canary.of_file(module)
-        if canary.strong and not DOCUMENTED.match(canary.text.partition(canaries.NAME)[2])
+        if canary.strong and not DOCUMENTED.match(canary.text.partition(NAME)[2])
     ]
     shortest = sorted(_one_of_each(strong), key=lambda canary: len(canary.text))
     return (weak, *shortest[:COPIES])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 
-from retrial.grading.canaries import NAME, words
 from retrial.languages.canaries.literals import changed
 from retrial.types import Canary, Naming
 
@@ -15,6 +15,8 @@ MOST = 20
 
 Span = tuple[int, int]
 """First byte, and the one behind the last."""
+NAME = "RETRIAL_CANARY"
+"""Stands for its name in a canary's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +103,9 @@ def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> 
 
 def _text(file: TestFile, span: Span) -> str:
     return file.source[slice(*span)].decode("utf-8", "surrogateescape")
+
+
+def words(names: Iterable[str]) -> tuple[str, ...]:
+    """The words that names of tests are made of, however they are written."""
+    found = (word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
+    return tuple(sorted({word for word in found if len(word) > 2 and word != "test"}))

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
-from retrial.grading.prebuild import FOLDER
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, shell
 from retrial.languages.cpp import canary
-from retrial.types import Prebuild
+from retrial.types import PREBUILT_FOLDER, Prebuild
 
 # Of the system alone: a compiler draws headers and libraries from wherever it was installed, and what lies in a home is
 # not to be shown to a job.
@@ -60,8 +59,8 @@ USE_PREBUILT = f"""\
 made="CMakeFiles/$name.dir"
 flags=$(sed -n 's/^CXX_[A-Z]* = *//p' "$made/flags.make" 2>/dev/null | tr -s ' ' '\\n' \\
     | grep -vx -e '' -e '-W[a-z]*' -e '-g' -e '-O[0-3]' -e '-DNDEBUG' -e '-D\\(EXERCISM\\|BOOST\\|TBB\\)_[A-Z_]*')
-if [ "$flags" = {STANDARD} ] && [ -f ../{FOLDER}/{OBJECT} ]; then
-    mkdir -p "$made/test" && cp ../{FOLDER}/{OBJECT} "$made/{MAIN}.o"
+if [ "$flags" = {STANDARD} ] && [ -f ../{PREBUILT_FOLDER}/{OBJECT} ]; then
+    mkdir -p "$made/test" && cp ../{PREBUILT_FOLDER}/{OBJECT} "$made/{MAIN}.o"
 fi
 """
 

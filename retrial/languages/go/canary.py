@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
-from retrial.grading.canaries import NAME, words
-from retrial.languages.canaries.candidates import MOST, Span
+from retrial.languages.canaries.candidates import MOST, NAME, Span, words
 from retrial.languages.canaries.literals import changed
 from retrial.languages.canaries.syntax import walk
 from retrial.languages.go.package import (  # fmt: skip

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from retrial.grading.canaries import NAME
-from retrial.languages.canaries.candidates import MOST, TestFile, candidates
+from retrial.languages.canaries.candidates import MOST, NAME, TestFile, candidates
 from retrial.languages.canaries.expected import Draft, Expected, Sureness, line, ranked
 from retrial.languages.canaries.syntax import parse, walk
 from retrial.types import Canary, Naming

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from retrial.grading.canaries import NAME
 from retrial.languages.canaries import candidates as canary_candidates
 from retrial.languages.canaries import syntax
-from retrial.languages.canaries.candidates import Span, Test, TestFile
+from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile
 from retrial.languages.javascript import assertions
 from retrial.types import Canary, Naming
 

@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from retrial.grading.canaries import NAME
-from retrial.languages.canaries.candidates import MOST, Span, Test, TestFile, candidates
+from retrial.languages.canaries.candidates import MOST, NAME, Span, Test, TestFile, candidates
 from retrial.languages.canaries.syntax import parse, walk
 from retrial.languages.python.assertions import Claim, Rank, claims
 from retrial.languages.python.bindings import called, text_of

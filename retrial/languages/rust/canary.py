@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from retrial.grading.canaries import NAME
-from retrial.languages.canaries.candidates import Span, Test, TestFile, candidates
+from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile, candidates
 from retrial.languages.canaries.expected import line
 from retrial.languages.canaries.syntax import parse, walk
 from retrial.types import Canary, Naming

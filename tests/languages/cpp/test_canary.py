@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import reference_runs
-from retrial.grading.canaries import NAME
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import cpp
+from retrial.languages.canaries.candidates import NAME
 from retrial.languages.cpp.canary import canaries
 from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply

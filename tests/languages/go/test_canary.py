@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import reference_runs, verdict_cache
-from retrial.grading.canaries import NAME
 from retrial.grading.run_check import run_check
+from retrial.languages.canaries.candidates import NAME
 from retrial.languages.go import make
 from retrial.languages.go.canary import canaries
 from retrial.languages.go.renaming import renamed

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import reference_runs
-from retrial.grading.canaries import NAME, plant
+from retrial.grading.canaries import plant
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import java
+from retrial.languages.canaries.candidates import NAME
 from retrial.languages.java.canary import canaries
 from retrial.languages.java.results import parser as reader
 from retrial.patches import apply

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.grading.canaries import NAME
+from retrial.languages.canaries.candidates import NAME
 from retrial.languages.javascript import make
 from retrial.languages.javascript.results import parser as reader
 from retrial.types import Canary, Execution

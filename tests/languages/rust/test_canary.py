@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import reference_runs, verdict_cache
-from retrial.grading.canaries import NAME
 from retrial.grading.run_check import run_check
+from retrial.languages.canaries.candidates import NAME
 from retrial.languages.rust import make
 from retrial.languages.rust.canary import canaries
 from retrial.languages.rust.results import parser as reader
