@@ -28,10 +28,11 @@ from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
 from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
-from retrial.predict.save import Came, keep_prediction, keep_verdict, state
+from retrial.predict.save import Came, keep_prediction, state
 from retrial.protocols import Context, Executor
 from retrial.reports.console import money
 from retrial.score.predictions_file import Submission
+from retrial.score.save import keep_verdict
 from retrial.score.scorer import Scored
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run

@@ -14,7 +14,7 @@ from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.analysis.repeats import IDENTICAL, Repeat
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.results import SCHEMA, Report, compared
-from retrial.score import inputs
+from retrial.score import inputs, rescore
 from retrial.score.inputs import Trial
 from retrial.score.run import score_run
 from retrial.store.runs import Run
@@ -61,7 +61,7 @@ def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:
 def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial, Report]]:
     """Each run that has files, one after the other."""
     stored = group.config()
-    score_one = repeat_statistics.score if options.repeat > 1 else score_run
+    score_one = rescore.score if options.repeat > 1 else score_run
     for place, each in enumerate(stored["runs"], start=1):
         run = Run(paths.home(), each["run"])
         if run.exists():

@@ -16,7 +16,7 @@ from retrial.protocols import Benchmark
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
 from retrial.sandboxes.prepare import remove_orphans
-from retrial.score import inputs
+from retrial.score import inputs, rescore
 from retrial.score.inputs import Trial
 from retrial.score.predictions_file import Submission
 from retrial.score.run import score_run
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 def _score(options: ReportOptions, trial: Trial) -> int:
     """One run: scored, told, written for others, and judged."""
     write.refuse(options, trial.run)
-    score = repeats.score if options.repeat > 1 else score_run
+    score = rescore.score if options.repeat > 1 else score_run
     report, content = score(options, trial)
     told = filter(None, [report.agent_failed, repeats.told(content), headline.render(report, content)])
     print(colours.painted("\n\n".join(told)))

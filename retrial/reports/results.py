@@ -21,7 +21,7 @@ from retrial.reports.analysis import (
 from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.comparison import Compared
-from retrial.score.rows import Row
+from retrial.reports.rows import Row
 from retrial.store.history import Brief
 from retrial.types import Outcome, Status
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from retrial.errors import PatchError
 from retrial.patches.apply import normalise
-from retrial.predict.save import keep_attempt
 from retrial.reports.analysis.attempt_outcomes import Judged
+from retrial.reports.rows import Row
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import Row
+from retrial.score.save import keep_attempt
 from retrial.score.testbed import Testbed
 from retrial.score.worker import Scoring
 from retrial.store import history

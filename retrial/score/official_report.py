@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.container_script import Transcript
 from retrial.errors import PatchError
 from retrial.patches.names import encode
+from retrial.reports.rows import Standing
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
 
 if TYPE_CHECKING:
-    from retrial.score.rows import Row
+    from retrial.reports.rows import Row
 
 SCHEMA = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What the official runner would have said of one instance."""
-
-    completed: bool
-    """The tests were started and came to an end, good or bad; nothing else has an official report."""
-    resolved: bool
-    failure: str
-    """What it would take for the environment's fault."""
-    sure: bool
 
 
 def standing(row: Scored) -> Standing | None:

@@ -3,37 +3,20 @@ runs of tests no memory holds what they printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from retrial.benchmarks.swebench import grader
+from retrial import registry
+from retrial.benchmarks.swebench import container_script, grader
 from retrial.errors import PatchError
 from retrial.grading import canaries
-from retrial.grading.tamper_report import Tampering
 from retrial.patches import apply
-from retrial.score import excerpts, official_report
-from retrial.score.official_report import Standing
+from retrial.protocols import Reader
+from retrial.reports.rows import Row
+from retrial.score import official_report
 from retrial.score.scorer import Scored
-from retrial.types import Task, Verdict
+from retrial.system.secrets import KNOWN
+from retrial.types import Verdict
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    task: Task
-    model_name_or_path: str
-    verdict: Verdict
-    """As much of it as results.json has."""
-    void: str
-    calibrated: bool
-    cached: bool
-    finds_gold_file: bool
-    """The patch edits or adds a file that the reference changes."""
-    tampering: Tampering
-    canaries: list[dict[str, object]]
-    standing: Standing | None
-    """In the official report, where the benchmark has one."""
-    required: Mapping[str, int] = field(default_factory=dict)
-    """Of a task that says which tests must pass: how many these are, and how many of them did."""
+LONGEST = 1000
+"""Characters."""
 
 
 def brief(scored: Scored) -> Row:
@@ -61,8 +44,8 @@ def _verdict(scored: Scored) -> Verdict:
         exit_code=verdict.exit_code,
         seconds=verdict.seconds,
         proof=verdict.proof,
-        stdout=excerpts.stdout(scored),
-        stderr=excerpts.stderr(scored),
+        stdout=stdout(scored),
+        stderr=stderr(scored),
         dropped=verdict.dropped,
         applied=verdict.applied,
         official=verdict.official,
@@ -84,3 +67,24 @@ def _required(scored: Scored) -> dict[str, int]:
     total = len(required.fail_to_pass) + len(required.pass_to_pass)
     passed = total - len(grader.not_passed(required, tests)) if tests else 0
     return {"tests_required": total, "tests_required_passed": passed}
+
+
+def stdout(row: Scored) -> str:
+    """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
+    log = container_script.read(row.verdict.stdout).log if row.check and row.check.required else ""
+    return _without_canary(row, log)[-LONGEST:] or _without_canary(row, row.verdict.stdout)[:LONGEST]
+
+
+def stderr(row: Scored) -> str:
+    return _without_canary(row, row.verdict.stderr)[:LONGEST]
+
+
+def _without_canary(row: Scored, text: str) -> str:
+    """What is there to prove that tests can fail is not what failed; and before it is cut, what nobody may see."""
+    text = KNOWN.masked(text)
+    if not row.verdict.canary or row.check is None or not row.check.reader:
+        return text
+    reader: Reader = registry.load(row.check.reader).parser()
+    for name in row.verdict.canary.split(", "):
+        text = reader.without(text, name)
+    return text

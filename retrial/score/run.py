@@ -10,13 +10,13 @@ from typing import Any
 from retrial import GRADING, __version__
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
-from retrial.predict.save import keep_verdict
 from retrial.reports.results import Report, results
+from retrial.reports.rows import Row
 from retrial.score import merge, official_report
 from retrial.score.attempts import score_attempts
 from retrial.score.inputs import Trial
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import Row
+from retrial.score.save import keep_verdict
 from retrial.score.scorer import Scorer
 from retrial.score.testbed import Testbed, set_up
 from retrial.score.worker import Scoring, scorer_elsewhere

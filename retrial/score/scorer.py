@@ -15,10 +15,9 @@ from retrial.patches import apply
 from retrial.patches.apply import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.score.predictions_file import Submission
+from retrial.store.runs import FROM_CACHE
 from retrial.system import run_log
 from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
-
-FROM_CACHE = "   (from the cache)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ OFFICIAL_FILES = (PATCH, "report.json", "test_output.txt", "eval.sh")
 PREDICTIONS = "preds.json"
 BESIDE = ("report.html", "compare.html", PREDICTIONS, "aider.yaml", "eval_results.yaml")
 """What is made of results.json."""
+FROM_CACHE = "   (from the cache)"
 
 
 def file_name(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.chat import Usage
-from retrial.score.rows import Row
+from retrial.reports.rows import Row
 
 
 def build(

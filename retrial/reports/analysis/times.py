@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from retrial.score.rows import Row
+from retrial.reports.rows import Row
 from retrial.store.history import Brief
 
 SLOWEST = 5

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrial.score.scorer import FROM_CACHE
-from retrial.store.runs import Run
+from retrial.store.runs import FROM_CACHE, Run
 from retrial.system.secrets import KNOWN
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.errors import SandboxError
-from retrial.predict.save import keep_attempt
 from retrial.reports.analysis import pick_quality
 from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
 from retrial.score.rows import brief
+from retrial.score.save import keep_attempt
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run

@@ -14,7 +14,8 @@ from retrial.chat import Usage
 from retrial.cli import groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
-from retrial.score.rows import Row, brief
+from retrial.reports.rows import Row
+from retrial.score.rows import brief
 from retrial.types import Outcome, Status, Verdict
 from tests.support.rows import row
 

@@ -1,0 +1,50 @@
+"""Score a run several times, to find verdicts and tests that flip (`report.py --repeat`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from retrial.options import ReportOptions
+from retrial.reports.analysis.repeats import flaky
+from retrial.reports.results import Report
+from retrial.score.inputs import Trial
+from retrial.score.run import score_run
+from retrial.store.runs import Run
+from retrial.system import paths
+from retrial.system.console import say
+
+
+class Again(Run):
+    """A run while it is scored another time: logs of verdicts lie apart, all else is left as the first scoring did."""
+
+    def __init__(self, run: Run, number: int) -> None:
+        super().__init__(paths.home(), run.name)
+        self.folder, self.logs = run.folder, run.logs / f"scoring-{number}"
+
+    def write_config(self, config: Mapping[str, object]) -> None:
+        """It has one."""
+
+    def write_bundle(self, rows: list[dict[str, str]]) -> None:
+        """It has one."""
+
+    def write_results(self, results: Mapping[str, object]) -> None:
+        """The first scoring's stay."""
+
+    def write_official_report(self, content: Mapping[str, object] | None) -> None:
+        """The first scoring's stays."""
+
+
+def score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, object]]:
+    """Scores a run `--repeat` times, each time anew. The first is the result; the others say what of it is chance."""
+    times, anew = options.repeat, replace(options, fresh=True)
+    say(f"Scoring 1 of {times} of {trial.run.name}: this one counts")
+    report, content = score_run(anew, trial)
+    scorings = [report.scored]
+    for number in range(2, times + 1):
+        say(f"Scoring {number} of {times} of {trial.run.name}: to see what differs")
+        again = replace(trial, run=Again(trial.run, number), merged=None)
+        scorings.append(score_run(replace(anew, attempts=False), again)[0].scored)
+    content = {**content, "repeats": flaky(scorings)}
+    trial.run.write_results(content)
+    return report, content
