@@ -30,14 +30,13 @@ from retrial.predict.metering.driver import Desk, TaskDesk
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.predict.save import Came, keep_prediction, state
 from retrial.protocols import Context, Executor
-from retrial.reports.console import money
 from retrial.score.predictions_file import Submission
 from retrial.score.save import keep_verdict
 from retrial.score.scorer import Scored
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
 from retrial.system import run_log
-from retrial.system.console import Progress
+from retrial.system.console import Progress, money
 from retrial.system.shutdown import Stop
 from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
 from tests.support.clusters import two_nodes

@@ -26,19 +26,12 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
 UPWARDS: tuple[str, ...] = (
-    "retrial.benchmarks.swebench.rows -> retrial.score.predictions_file",
     "retrial.grading.calibration -> retrial.benchmarks.swebench.grader",
     "retrial.grading.judge -> retrial.benchmarks.swebench.grader",
     "retrial.grading.reference_runs -> retrial.benchmarks.swebench.canaries",
     "retrial.grading.run_check -> retrial.benchmarks.swebench.container_script",
     "retrial.grading.run_check -> retrial.benchmarks.swebench.reinstall",
-    "retrial.models -> retrial.formats.defaults",
-    "retrial.models.replay -> retrial.predict.metering.recording",
     "retrial.predict.groups -> retrial.cli.harness",
-    "retrial.reports.analysis.repeats -> retrial.score.inputs",
-    "retrial.store.attempt_log -> retrial.grading.verdict_cache",
-    "retrial.store.spending -> retrial.predict.metering.budget",
-    "retrial.store.transcript -> retrial.reports.console",
 )
 """Imports that are yet to be turned round. The list may only shrink."""
 

@@ -19,7 +19,7 @@ from retrial.score.inputs import Trial
 from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import say
+from retrial.system.console import money, say
 from retrial.system.words import counted
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
@@ -35,9 +35,7 @@ def score(options: ReportOptions, group: Run) -> int:
     _refuse(options, group.name, stored["runs"])
     missing = [each["run"] for each in stored["runs"] if not Run(paths.home(), each["run"]).exists()]
     if stored["kind"] == "repeats":
-        repeats = [
-            repeat_statistics.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)
-        ]
+        repeats = [rescore.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)]
         unmeasured = any(each.not_measured for each in repeats)
         content, shown = _repeats_results(group, repeats, missing)
     else:
@@ -111,7 +109,7 @@ def repeats_table(content: Mapping[str, Any]) -> str:
             f"{row['resolved']}/{row['of']}",
             console.rate(row),
             f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
-            console.money(row["cost"]),
+            money(row["cost"]),
         )
         for row in content["runs"]
     ]

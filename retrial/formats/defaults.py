@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from retrial import registry
+
 WHOLE = "whole"
 
 SERVED_HERE = ("local", "ollama", "replay")
@@ -52,3 +54,11 @@ def auto(name: str) -> str:
         return WHOLE
     last = name.rpartition("/")[2].lower()
     return next((edit_format for pattern, edit_format in TABLE if fnmatchcase(last, pattern)), WHOLE)
+
+
+def split(text: str, default_format: str) -> tuple[str, str]:
+    """Name and edit format; what follows a colon counts only if it names a format (`ollama/qwen:7b` does not)."""
+    name, _, suffix = text.rpartition(":")
+    if name and suffix in registry.names("formats"):
+        return name, suffix
+    return text, auto(text) if default_format == "auto" else default_format

@@ -12,6 +12,7 @@ from typing import Any
 from retrial.benchmarks.swebench import grader
 from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
+from retrial.store import json_io
 from retrial.system.words import some
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
 
@@ -163,9 +164,9 @@ def _key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
 def _decoded(value: Mapping[str, Any]) -> Calibration:
     return Calibration(
         at=str(value["at"]),
-        gold=tuple(verdict_cache.verdict(each) for each in value["gold"]),
+        gold=tuple(json_io.decode_verdict(each) for each in value["gold"]),
         differing=tuple(value["differing"]),
-        stub=verdict_cache.verdict(value["stub"]),
-        canaries=tuple(verdict_cache.canary(each) for each in value["canaries"]),
+        stub=json_io.decode_verdict(value["stub"]),
+        canaries=tuple(json_io.decode_canary(each) for each in value["canaries"]),
         timeout=float(value["timeout"]),
     )

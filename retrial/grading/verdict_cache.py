@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
 from retrial.grading import cache_entries
 from retrial.protocols import Sandbox
-from retrial.store.json_io import exact_line
+from retrial.store.json_io import decode_canary, decode_verdict, exact_line
 from retrial.system.secrets import KNOWN
-from retrial.types import Canary, Check, Naming, Outcome, Status, Task, Verdict, fingerprint
+from retrial.types import Canary, Check, Task, Verdict, fingerprint
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Verdicts:
         self._folder = folder / "verdicts"
 
     def get(self, name: str) -> Verdict | None:
-        return self._read(name, verdict)
+        return self._read(name, decode_verdict)
 
     def put(self, name: str, verdict: Verdict) -> None:
         if verdict.outcome.measured and not verdict.busy:
@@ -40,7 +40,8 @@ class Verdicts:
     def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
         """What was kept of a reference run."""
         return self._read(
-            name, lambda value: (verdict(value["verdict"]), tuple(canary(each) for each in value["canaries"]))
+            name,
+            lambda value: (decode_verdict(value["verdict"]), tuple(decode_canary(each) for each in value["canaries"])),
         )
 
     def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
@@ -73,42 +74,3 @@ class Verdicts:
 
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"
-
-
-def canary(value: Mapping[str, Any]) -> Canary:
-    """As `verdict`."""
-    lists = {field: tuple(value[field]) for field in ("places", "words")}
-    return Canary(**{**value, **lists, "naming": Naming(value["naming"])})
-
-
-def verdict(value: Mapping[str, Any]) -> Verdict:
-    """As it was before it was written.
-
-    Raises: KeyError, TypeError or ValueError when it was something else.
-    """
-    return Verdict(
-        outcome=Outcome(value["outcome"]),
-        reason=value["reason"],
-        tests={test: Status(status) for test, status in value["tests"].items()},
-        lint=tuple(value["lint"]),
-        exit_code=value["exit_code"],
-        seconds=value["seconds"],
-        proof=value["proof"],
-        stdout=value["stdout"],
-        stderr=value["stderr"],
-        dropped=tuple(value["dropped"]),
-        telling=value["telling"],
-        applied=value["applied"],
-        official=value["official"],
-        busy=value.get("busy", False),
-        rule=value["rule"],
-        canary=value["canary"],
-        proved=tuple(value["proved"]),
-        erred=tuple(value["erred"]),
-        proved_ids=tuple(value["proved_ids"]),
-        changed=tuple(value["changed"]),
-        # Journals of earlier versions do not have these.
-        cpu_seconds=value.get("cpu_seconds"),
-        chosen=tuple(value.get("chosen", ())),
-        fallbacks=tuple(value.get("fallbacks", ())),
-    )

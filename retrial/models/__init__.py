@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrial import registry
-from retrial.formats import defaults
 from retrial.models import prices
 from retrial.models.prices import Price
 from retrial.protocols import Context, Model
@@ -27,14 +26,6 @@ class ModelSettings:
     """Goes into every request's body."""
     try_seconds: float | None = None
     """For one try at a question."""
-
-
-def split(text: str, default_format: str) -> tuple[str, str]:
-    """Name and edit format; what follows a colon counts only if it names a format (`ollama/qwen:7b` does not)."""
-    name, _, suffix = text.rpartition(":")
-    if name and suffix in registry.names("formats"):
-        return name, suffix
-    return text, defaults.auto(text) if default_format == "auto" else default_format
 
 
 def part_of(name: str) -> str:

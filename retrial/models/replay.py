@@ -24,7 +24,6 @@ from typing import Any
 from retrial.chat import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.usage import MOST_COST, MOST_TOKENS
-from retrial.predict.metering.recording import Recording
 from retrial.protocols import Context
 from retrial.system import small_files
 
@@ -78,18 +77,6 @@ class ReplayModel:
         if line.error:
             raise ModelError(line.error)
         return line.reply
-
-
-class RecordedModel:
-    """A model of a recorded run; answers what it answered then, at the same place."""
-
-    def __init__(self, name: str, recording: Recording) -> None:
-        self.name = name
-        self._recording = recording
-
-    def complete(self, request: Request) -> Reply:
-        """Raises: ModelError when something else was asked at this place, or nothing."""
-        return self._recording.reply(request)
 
 
 def make(context: Context) -> ReplayModel:

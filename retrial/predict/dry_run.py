@@ -9,9 +9,9 @@ from retrial.models.prices import no_price
 from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
-from retrial.reports.console import money
 from retrial.sandboxes.prepare import skipped
 from retrial.store import agent_failures, history
+from retrial.system.console import money
 from retrial.system.words import counted
 from retrial.types import Environment, Task
 

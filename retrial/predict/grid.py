@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrial import models, registry
+from retrial import registry
 from retrial.errors import UsageError
+from retrial.formats import defaults
 from retrial.options import HarnessOptions
 from retrial.predict import groups
 from retrial.predict.groups import Several
@@ -37,7 +38,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     formats = options.edit_format or registry.names("formats")
     first = make_plan(replace(options, model=options.models[:1], edit_format=formats[:1]), argv)
     prefix = options.run or f"{first.benchmark.name}--{options.agent}"
-    names = dict.fromkeys(file_name(models.split(choice.name, "")[0]) for choice in options.models)
+    names = dict.fromkeys(file_name(defaults.split(choice.name, "")[0]) for choice in options.models)
     grid = Run(paths.home(), options.run or "--".join([prefix, *names, "grid"]))
     plans = [with_models(first, own) for own in _cells(options, formats, prefix)]
     members = [(plan, {"model": rung.name, "edit_format": rung.edit_format}) for plan in plans for rung in plan.rungs]
@@ -59,7 +60,7 @@ def _cells(options: HarnessOptions, formats: Sequence[str], prefix: str) -> list
     """One for each run, with its name; a model that is named with its format is asked in that one alone."""
     found: dict[str, HarnessOptions] = {}
     for choice in options.models:
-        for name, edit_format in dict.fromkeys(models.split(choice.name, each) for each in formats):
+        for name, edit_format in dict.fromkeys(defaults.split(choice.name, each) for each in formats):
             run = f"{prefix}--{file_name(name)}--{edit_format}"
             if run in found:
                 raise UsageError(f"Run '{run}' would be there twice in this grid: name each model once.")

@@ -14,14 +14,14 @@ from retrial.benchmarks.selection import select_tasks
 from retrial.benchmarks.shards import Shard
 from retrial.chat import Reply, Request
 from retrial.errors import UsageError
+from retrial.formats import defaults
 from retrial.models import ModelSettings
 from retrial.models.prices import Price, parse_price
-from retrial.models.replay import RecordedModel
 from retrial.options import NEARBY, HarnessOptions, ModelChoice, ModelOptions
 from retrial.predict import prior_runs
 from retrial.predict.ladder import Ladder, Rung
 from retrial.predict.metering import recording as recordings
-from retrial.predict.metering.recording import Recording
+from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Benchmark, Context, Model
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
@@ -204,7 +204,7 @@ def _rungs(options: HarnessOptions, recording: Recording | None = None) -> tuple
 
 
 def _planned(options: HarnessOptions, choice: ModelChoice, default_format: str) -> RungPlan:
-    name, edit_format = models.split(choice.name, default_format)
+    name, edit_format = defaults.split(choice.name, default_format)
     return RungPlan(name=name, edit_format=edit_format, options=options.of(choice), own=choice.own)
 
 

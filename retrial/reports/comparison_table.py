@@ -7,8 +7,9 @@ from typing import Any
 
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.console import aligned, money
+from retrial.reports.console import aligned
 from retrial.reports.console import rate as shown_rate
+from retrial.system.console import money
 from retrial.system.words import one_line
 
 SHOWN = 10

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrial.grading.calibration import ADVICE, MORE_TIME, Worth
 from retrial.reports import test_counts
+from retrial.system.console import money
 from retrial.system.words import one_line, printable
 
 SHOWN = 100
@@ -199,10 +200,6 @@ def _tokens(row: Mapping[str, Any]) -> str:
 def _each(cost: float | None) -> str:
     """Unknown, or of nothing."""
     return "-" if cost is None else money(cost)
-
-
-def money(cost: float | None) -> str:
-    return "unknown" if cost is None else f"{cost:.4f} USD"
 
 
 def reasons(title: str, found: Mapping[str, str]) -> list[str]:

@@ -11,8 +11,9 @@ from retrial.models.prices import no_price
 from retrial.reports import console
 from retrial.reports.analysis import ladder_value, pick_quality
 from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.console import LISTED, money, reasons
+from retrial.reports.console import LISTED, reasons
 from retrial.reports.results import Report, totals
+from retrial.system.console import money
 from retrial.system.words import one_line, some
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retrial.options import ReportOptions
-from retrial.reports.analysis.repeats import flaky
+from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
 from retrial.reports.results import Report
 from retrial.score.inputs import Trial
 from retrial.score.run import score_run
@@ -48,3 +48,18 @@ def score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, objec
     content = {**content, "repeats": flaky(scorings)}
     trial.run.write_results(content)
     return report, content
+
+
+def of_run(report: Report, trial: Trial, seed: int) -> Repeat:
+    stored = trial.run.config()
+    return Repeat(
+        run=report.run,
+        seed=seed,
+        resolved={row.task.instance_id: row.verdict.resolved for row in report.measured},
+        not_measured=report.not_measured,
+        skipped=report.skipped,
+        void=report.void,
+        spent=report.spent,
+        patches={each.instance_id: each.patch for each in trial.submissions},
+        conditions={name: stored.get(name) for name in CONDITIONS},
+    )

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from retrial.chat import Reply, ToolCall, Usage
-from retrial.grading import verdict_cache
+from retrial.store import json_io
 from retrial.store.events import DISCARDED, ENDED, KEPT, RESUMED, STARTED
 from retrial.store.journal import Line
 from retrial.store.json_io import fields_of
@@ -167,7 +167,7 @@ def verdicts(lines: Iterable[Line]) -> dict[str, Verdict]:
         if line["event"] == "check" and "verdict" in line:
             # Of another version of ours: as if it were not there.
             with suppress(KeyError, TypeError, ValueError, AttributeError):
-                found[line["key"]] = verdict_cache.verdict(line["verdict"])
+                found[line["key"]] = json_io.decode_verdict(line["verdict"])
     return found
 
 

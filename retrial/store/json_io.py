@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from retrial.system.secrets import KNOWN
+from retrial.types import Canary, Naming, Outcome, Status, Verdict
 
 
 def to_json(value: object) -> bytes:
@@ -85,3 +86,42 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset | set):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} does not belong in a file")
+
+
+def decode_canary(value: Mapping[str, Any]) -> Canary:
+    """As `verdict`."""
+    lists = {field: tuple(value[field]) for field in ("places", "words")}
+    return Canary(**{**value, **lists, "naming": Naming(value["naming"])})
+
+
+def decode_verdict(value: Mapping[str, Any]) -> Verdict:
+    """As it was before it was written.
+
+    Raises: KeyError, TypeError or ValueError when it was something else.
+    """
+    return Verdict(
+        outcome=Outcome(value["outcome"]),
+        reason=value["reason"],
+        tests={test: Status(status) for test, status in value["tests"].items()},
+        lint=tuple(value["lint"]),
+        exit_code=value["exit_code"],
+        seconds=value["seconds"],
+        proof=value["proof"],
+        stdout=value["stdout"],
+        stderr=value["stderr"],
+        dropped=tuple(value["dropped"]),
+        telling=value["telling"],
+        applied=value["applied"],
+        official=value["official"],
+        busy=value.get("busy", False),
+        rule=value["rule"],
+        canary=value["canary"],
+        proved=tuple(value["proved"]),
+        erred=tuple(value["erred"]),
+        proved_ids=tuple(value["proved_ids"]),
+        changed=tuple(value["changed"]),
+        # Journals of earlier versions do not have these.
+        cpu_seconds=value.get("cpu_seconds"),
+        chosen=tuple(value.get("chosen", ())),
+        fallbacks=tuple(value.get("fallbacks", ())),
+    )

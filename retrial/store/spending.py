@@ -7,14 +7,16 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrial.chat import Usage
 from retrial.errors import UsageError
-from retrial.predict.metering.budget import committed
 from retrial.store import integrity, journal
 from retrial.store.json_io import fields_of, from_json, to_line
 from retrial.system.console import say
+
+if TYPE_CHECKING:
+    from retrial.store.runs import Run
 
 NAME = "sums.json"
 """Beside the journals. It saves reading them, and nothing is lost with it."""
@@ -70,8 +72,9 @@ def _known_sum(committed: float) -> float | None:
     return committed if math.isfinite(committed) else None
 
 
-def _or_any(sum: float | None) -> float:
-    return math.inf if sum is None else float(sum)
+def unknown_is_infinite(cost: float | None) -> float:
+    """Return the cost, or infinity for one that is not known: it may be anything."""
+    return math.inf if cost is None else float(cost)
 
 
 def _sizes(folder: Path) -> dict[str, int]:
@@ -89,7 +92,7 @@ def _known(folder: Path) -> dict[str, Entry]:
     try:
         rows = from_json((folder / NAME).read_bytes())
         return {
-            name: Entry(size=int(size), committed=_or_any(sum), usage=Usage(**fields_of(Usage, usage)))
+            name: Entry(size=int(size), committed=unknown_is_infinite(sum), usage=Usage(**fields_of(Usage, usage)))
             for name, (size, sum, usage) in rows.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
@@ -104,3 +107,44 @@ def _read(path: Path) -> Entry:
         return Entry(size=len(found), committed=committed(lines), usage=usage(lines))
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} was written by another version of Retrial, or by hand: move it away.") from error
+
+
+def committed_in(run: Run) -> float:
+    """What all that was ever asked in a run can have cost."""
+    return sum(entry.committed for entry in run.sums().values())
+
+
+def committed(lines: Iterable[Mapping[str, Any]]) -> float:
+    """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
+    for it."""
+    return sum(sums_of(lines))
+
+
+def sums_of(lines: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
+    """What was spent for certain, and what may have been."""
+    settled = unsettled = 0.0
+    pending: dict[tuple[object, ...], float] = {}
+    for line in lines:
+        # Older runs do not number their calls: there each question followed the end of the one before, if it had one.
+        place = tuple(line.get(name) for name in ("go", "attempt", "call"))
+        match line.get("event"):
+            case "request":
+                unsettled += pending.pop(place, 0.0)
+                pending[place] = unknown_is_infinite(line.get("reserved", 0.0))
+            case "reply":
+                cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
+                put_by = pending.pop(place, math.inf)
+                settled += put_by if cost is None else cost
+            case "attempt_started" if line.get("spends"):
+                # On its own: if it was killed, nobody knows what.
+                pending[place] = math.inf
+            case "attempt_ended":
+                pending.pop(place, None)
+            case "spent":
+                pending.pop((*place[:2], None), None)
+                settled += unknown_is_infinite(line["usage"]["cost"])
+            case "lost":
+                unsettled += unknown_is_infinite(line["cost"])
+            case "failed":
+                pending.pop(place, None)
+    return settled, unsettled + sum(pending.values())

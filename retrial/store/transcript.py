@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial.reports.console import money
 from retrial.store.attempt_log import by_attempt, last_ladder
 from retrial.store.events import DISCARDED
 from retrial.store.journal import Line
+from retrial.system.console import money
 
 SHOWN_CHARACTERS = 8000
 """Of a check's output, half of them its first and half its last."""

@@ -69,3 +69,7 @@ class Progress:
                 f"{self._title}: {self._finished} of {self._total} tasks are finished, "
                 f"{self._total - self._finished} are left."
             )
+
+
+def money(cost: float | None) -> str:
+    return "unknown" if cost is None else f"{cost:.4f} USD"

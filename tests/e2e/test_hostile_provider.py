@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from retrial.predict.metering.budget import committed
+from retrial.store.spending import committed
 from tests.conftest import PROJECT, Run
 from tests.support.exercises import write_exercise
 from tests.support.hostile_provider import CASES, ESCAPE, KEY, HostileProvider

@@ -6,7 +6,7 @@ import pytest
 
 from retrial import registry
 from retrial.formats import defaults
-from retrial.models import split
+from retrial.formats.defaults import split
 
 
 @pytest.mark.parametrize(

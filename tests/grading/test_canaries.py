@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from retrial.grading import canaries
 from retrial.grading.judge import judge
 from retrial.grading.reference_runs import _kept
-from retrial.grading.verdict_cache import canary as read_canary
 from retrial.languages.canaries import candidates as canary_candidates
 from retrial.languages.canaries.candidates import NAME, candidates
 from retrial.languages.canaries.literals import changed
+from retrial.store.json_io import decode_canary as read_canary
 from retrial.store.json_io import to_json
 from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
 

@@ -15,13 +15,13 @@ from hypothesis import example, given
 
 from retrial.attempts import Attempt
 from retrial.chat import Message, Reply, Request, ToolCall, Usage
-from retrial.predict.metering.budget import committed
 from retrial.predict.metering.metered_model import Sampling
 from retrial.predict.metering.resume import Earlier
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
+from retrial.store.spending import committed
 from retrial.types import Outcome, Status, Verdict
 from tests.fuzz.mutation import changed_bytes, fuzz
 

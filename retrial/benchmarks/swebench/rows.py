@@ -13,7 +13,7 @@ from retrial.benchmarks.swebench import task_repo as repository
 from retrial.benchmarks.swebench.columns import SHOWN, Columns, Record
 from retrial.benchmarks.swebench.sources import SUFFIXES
 from retrial.errors import UsageError
-from retrial.score.predictions_file import Imported, refuse
+from retrial.store import integrity
 from retrial.system import small_files
 from retrial.types import fingerprint
 
@@ -94,7 +94,7 @@ def read(origin: Origin) -> tuple[Row, ...]:
     if not rows and not problems:
         problems.append(f"{origin.where} holds no task{_of(origin)}.")
     if problems:
-        raise refuse(Imported(problems=problems))
+        raise integrity.refuse(problems)
     return tuple(sorted((row for _, row in rows), key=lambda row: row.instance_id))
 
 
@@ -111,7 +111,7 @@ def digest(rows: Iterable[Row]) -> str:
         except UsageError as error:
             problems.append(str(error))
     if problems:
-        raise refuse(Imported(problems=problems))
+        raise integrity.refuse(problems)
     return fingerprint(known)
 
 
@@ -218,7 +218,7 @@ def _ask(record: Record, assets: tuple[str, ...]) -> Secrets:
     if not problems:
         secrets = _secrets(replace(record, columns={**record.columns, **more}), assets, problems)
     if problems:
-        raise refuse(Imported(problems=problems))
+        raise integrity.refuse(problems)
     return secrets
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from retrial.chat import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.models.prices import Price, no_price
+from retrial.store.spending import committed_in, sums_of, unknown_is_infinite
 
 if TYPE_CHECKING:
     from retrial.store.runs import Run
@@ -80,7 +81,7 @@ class Budget:
     def add(self, cost: float | None) -> None:
         """An agent spent this on its own, with nothing put by for it."""
         with self._settled:
-            self._spent += _or_any(cost)
+            self._spent += unknown_is_infinite(cost)
             self._unknown = self._unknown or cost is None
 
     def check(self) -> None:
@@ -108,7 +109,7 @@ class TaskBudget:
         self._settled, self._unsettled = settled, unsettled
 
     def add(self, cost: float | None) -> None:
-        self._settled += _or_any(cost)
+        self._settled += unknown_is_infinite(cost)
 
     def lose(self, amount: float) -> None:
         """As `Budget.lose`."""
@@ -132,7 +133,7 @@ class TaskBudget:
 
 def purse(limit: float | None, earlier: Sequence[Mapping[str, Any]]) -> TaskBudget:
     """A task's, with what these lines of its journal say of the money."""
-    return TaskBudget(limit, *(_sums(earlier) if limit is not None else (0.0, 0.0)))
+    return TaskBudget(limit, *(sums_of(earlier) if limit is not None else (0.0, 0.0)))
 
 
 def _not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str, unsettled: float = 0.0) -> str:
@@ -168,53 +169,7 @@ def _texts(message: Message) -> Iterable[str]:
     return (message.content, *(call.name + json.dumps(call.arguments) for call in message.calls))
 
 
-def _or_any(cost: float | None) -> float:
-    """What is not known may be anything."""
-    return math.inf if cost is None else cost
-
-
 def of_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
     """With what all that was ever asked in these runs can have cost."""
     known = list(runs)
     return Budget(limit, sum(map(committed_in, known)), sum(run.unsettled() or 0.0 for run in known))
-
-
-def committed_in(run: Run) -> float:
-    """What all that was ever asked in a run can have cost."""
-    return sum(entry.committed for entry in run.sums().values())
-
-
-def committed(lines: Iterable[Mapping[str, Any]]) -> float:
-    """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
-    for it."""
-    return sum(_sums(lines))
-
-
-def _sums(lines: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
-    """What was spent for certain, and what may have been."""
-    settled = unsettled = 0.0
-    pending: dict[tuple[object, ...], float] = {}
-    for line in lines:
-        # Older runs do not number their calls: there each question followed the end of the one before, if it had one.
-        place = tuple(line.get(name) for name in ("go", "attempt", "call"))
-        match line.get("event"):
-            case "request":
-                unsettled += pending.pop(place, 0.0)
-                pending[place] = _or_any(line.get("reserved", 0.0))
-            case "reply":
-                cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
-                put_by = pending.pop(place, math.inf)
-                settled += put_by if cost is None else cost
-            case "attempt_started" if line.get("spends"):
-                # On its own: if it was killed, nobody knows what.
-                pending[place] = math.inf
-            case "attempt_ended":
-                pending.pop(place, None)
-            case "spent":
-                pending.pop((*place[:2], None), None)
-                settled += _or_any(line["usage"]["cost"])
-            case "lost":
-                unsettled += _or_any(line["cost"])
-            case "failed":
-                pending.pop(place, None)
-    return settled, unsettled + sum(pending.values())

@@ -141,3 +141,15 @@ def complete(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("edit_format"):
         raise UsageError("--edit-format does not go with -m replay:RUN: its models bring theirs.")
     return {**recording.options(), **given}
+
+
+class RecordedModel:
+    """A model of a recorded run; answers what it answered then, at the same place."""
+
+    def __init__(self, name: str, recording: Recording) -> None:
+        self.name = name
+        self._recording = recording
+
+    def complete(self, request: Request) -> Reply:
+        """Raises: ModelError when something else was asked at this place, or nothing."""
+        return self._recording.reply(request)

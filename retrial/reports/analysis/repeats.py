@@ -16,9 +16,7 @@ from typing import Any
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
-from retrial.reports.results import Report
 from retrial.reports.rows import Row
-from retrial.score.inputs import Trial
 from retrial.system.words import counted, printable, some
 from retrial.types import Status, Verdict
 
@@ -68,21 +66,6 @@ class Repeated:
     @property
     def flips(self) -> bool:
         return 0 < self.c < self.n
-
-
-def of_run(report: Report, trial: Trial, seed: int) -> Repeat:
-    stored = trial.run.config()
-    return Repeat(
-        run=report.run,
-        seed=seed,
-        resolved={row.task.instance_id: row.verdict.resolved for row in report.measured},
-        not_measured=report.not_measured,
-        skipped=report.skipped,
-        void=report.void,
-        spent=report.spent,
-        patches={each.instance_id: each.patch for each in trial.submissions},
-        conditions={name: stored.get(name) for name in CONDITIONS},
-    )
 
 
 def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> dict[str, Any]:

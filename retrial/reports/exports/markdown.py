@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from retrial.reports import test_counts
-from retrial.reports.console import money
 from retrial.reports.exports import Export, objections
 from retrial.reports.exports.cases import Case, Kind, every
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
+from retrial.system.console import money
 from retrial.system.words import counted
 
 ROWS = 300

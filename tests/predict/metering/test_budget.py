@@ -25,11 +25,12 @@ from retrial.models import ModelSettings, local, wire
 from retrial.models.prices import Price, price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, committed, committed_in, most, prompt_tokens, purse
+from retrial.predict.metering.budget import Budget, most, prompt_tokens, purse
 from retrial.predict.metering.driver import Desk
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.store.journal import Journal
 from retrial.store.runs import Run
+from retrial.store.spending import committed, committed_in
 from retrial.system import paths
 from retrial.system.shutdown import Stop
 from retrial.types import Task, Verdict

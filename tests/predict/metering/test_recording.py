@@ -13,10 +13,10 @@ from retrial.attempts import Attempt
 from retrial.chat import Message, Place, Reply, Request, ToolCall, Usage
 from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
-from retrial.models.replay import RecordedModel, make
+from retrial.models.replay import make
 from retrial.options import HarnessOptions
 from retrial.predict.metering import recording
-from retrial.predict.metering.recording import Recording
+from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Context
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record

@@ -21,15 +21,15 @@ from retrial.formats import whole
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
-from retrial.models.replay import RecordedModel
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, committed, most
-from retrial.predict.metering.recording import Recording
+from retrial.predict.metering.budget import Budget, most
+from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
+from retrial.store.spending import committed
 from retrial.types import Task, Verdict
 from tests.parts import ready
 from tests.support.desks import a_desk
