@@ -34,6 +34,7 @@ from retrial.cli import arguments
 from retrial.cli import harness as phase1
 from retrial.options import HarnessOptions
 from retrial.predict.plan import make_ladder, make_plan
+from retrial.predict.run import run_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
 from retrial.types import Job
@@ -133,7 +134,7 @@ def run_here(flags: Sequence[str], run: str, sandbox: Sandbox | Remembering) -> 
     argv = [*flags, "--run", run]
     plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
     with quiet():
-        assert phase1.run_plan(plan, make_ladder(plan), sandbox) == 0  # type: ignore[arg-type]
+        assert run_plan(plan, make_ladder(plan), sandbox) == 0  # type: ignore[arg-type]
 
 
 @contextmanager

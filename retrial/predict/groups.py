@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from retrial import __version__
-from retrial.cli import harness
 from retrial.errors import ExitCode
 from retrial.predict import dry_run
 from retrial.predict.manifest import refuse_change, refuse_other_identity
 from retrial.predict.plan import Plan, make_ladder
+from retrial.predict.run import run_plan, sandbox_for
 from retrial.reports.analysis.stats import total
 from retrial.sandboxes.prepare import skipped
 from retrial.store.runs import Run
@@ -70,7 +70,7 @@ def listed(group: Run) -> list[dict[str, Any]]:
 def carry_out(several: Several) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
     plans = several.plans
-    sandbox = harness.sandbox_for(plans[0])
+    sandbox = sandbox_for(plans[0])
     if plans[0].options.dry_run:
         return _dry_run(plans, set(skipped(plans[0].tasks, sandbox)))
     # All of them before the first: what cannot be is said before anything is spent.
@@ -81,7 +81,7 @@ def carry_out(several: Several) -> int:
     worst: int = ExitCode.DONE
     for place, (plan, ladder) in enumerate(zip(plans, ladders, strict=True), start=1):
         say(f"{several.title}: run {place} of {len(plans)}")
-        worst = max(worst, harness.run_plan(plan, ladder, sandbox))
+        worst = max(worst, run_plan(plan, ladder, sandbox))
     print(f"{several.kind.capitalize()}: {several.group.folder}")
     return worst
 

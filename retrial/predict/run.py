@@ -1,0 +1,199 @@
+"""Phase 1 as a whole: what is not done yet of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from retrial import registry
+from retrial.attempts import Prediction
+from retrial.errors import ExitCode
+from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
+from retrial.executors.writer_pool import Abreast
+from retrial.grading import verdict_cache
+from retrial.options import HarnessOptions
+from retrial.predict import run_config, served_models
+from retrial.predict.ladder import Ladder
+from retrial.predict.manifest import refuse_other_identity
+from retrial.predict.metering.budget import of_runs
+from retrial.predict.metering.driver import Desk
+from retrial.predict.plan import Plan
+from retrial.predict.save import Came, keep_prediction, not_measured, state
+from retrial.predict.worker import Solving
+from retrial.protocols import Context, Executor, Sandbox
+from retrial.reports import console
+from retrial.reports.analysis import rungs
+from retrial.sandboxes import choose
+from retrial.sandboxes.prepare import Ready, make_ready, skipped
+from retrial.sandboxes.throttled import Bounded
+from retrial.store import agent_failures, history
+from retrial.store.history import Brief
+from retrial.system import paths, run_log
+from retrial.system.console import NOTE, Progress, say
+from retrial.system.locks import ASKING
+from retrial.system.room import Room
+from retrial.system.shutdown import Stop
+from retrial.system.words import counted
+from retrial.types import Task
+
+SHOWN = 10
+
+
+def sandbox_for(plan: Plan) -> Sandbox:
+    """Raises: UsageError when there is none."""
+    environments = {task.environment for task in plan.tasks}
+    return choose(plan.options.sandbox, environments, Context(options=plan.options), say)
+
+
+def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
+    """What is not done yet of one run; returns the exit code."""
+    room, stop = _room(plan), Stop()
+    room.refuse_unwritable()
+    executor = _executor(plan.options, stop)
+    run = plan.run
+    with run.claimed(ASKING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
+        stop.watch(room.lacking)
+        stop.watch(lost)
+        # Not before: another may have begun this run in the meantime.
+        refuse_other_identity(plan)
+        return _go_on(plan, ladder, sandbox, executor, stop)
+
+
+def _executor(options: HarnessOptions, stop: Stop) -> Executor:
+    workers = tasks_in_flight(options.jobs, options.test_jobs)
+    made: Executor = registry.module("executors", options.executor).make(
+        Context(options=options, workers=workers, stop=stop)
+    )
+    return made
+
+
+def _room(plan: Plan) -> Room:
+    options = plan.options
+    under_way = tasks_in_flight(options.jobs, options.test_jobs)
+    return Room((plan.run.folder, plan.run.logs, paths.cache()), under_way)
+
+
+def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
+    options = plan.options
+    left_out = skipped(plan.tasks, sandbox)
+    done = _done(plan, left_out)
+    todo = [task for task in plan.tasks if task.instance_id not in left_out and task.instance_id not in done]
+    plan.run.set_aside_damaged(task.instance_id for task in todo)
+    _announce(plan, todo, left_out)
+    # What is done needs no image.
+    ready = make_ready(sandbox, {task.environment for task in todo}, paths.cache(), say)
+    run_config.write(plan, ladder, sandbox, left_out, ready)
+    answered = served_models.so_far(plan.run.config()["served"], done.values())
+    came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
+    todo = [task for task in todo if task.instance_id not in came.unmeasured]
+    # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
+    finishing = any(rung.spends for rung in ladder.rungs)
+    at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
+    bounded = Bounded(sandbox, at_once, stop=None if finishing else stop)
+    try:
+        if todo:
+            _run_all(plan, ladder, bounded, todo, came, executor, stop)
+    finally:
+        run_config.add_what_came(plan, bounded, ready, answered)
+        if todo:
+            plan.run.keep_sums()
+    return _end(plan, came)
+
+
+def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, Brief]:
+    """Predictions of earlier goes; none if the run is finished and its agent never worked."""
+    done = history.briefs(plan.run, plan.tasks)
+    if agent_failures.is_repeated(plan.run, done, plan.without_prediction(skipped)):
+        say(f"{NOTE}no attempt of this run has worked so far; all tasks start again")
+        agent_failures.discard(plan.run)
+        return {}
+    return done
+
+
+def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
+    """Tasks that nobody is asked about, for their environment is broken: id → reason."""
+    found = {task.instance_id: ready.broken[task.environment] for task in todo if task.environment in ready.broken}
+    for instance_id, why in found.items():
+        plan.run.journal(instance_id).append("not_measured", reason=why)
+    return found
+
+
+def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> None:
+    names = ", ".join(rung.name for rung in plan.rungs if rung.name) or "no model"
+    done = len(plan.tasks) - len(skipped) - len(todo)
+    say(
+        f"Run {plan.run.name}: {counted(len(plan.tasks), 'task')} of {plan.benchmark.name}, "
+        f"agent {plan.options.agent}, {names}, tries {plan.tries}"
+        + (f"; {done} done before" if done else "")
+        + (f"; {len(skipped)} skipped" if skipped else "")
+        + (f"; played again from {plan.recording.run.name}" if plan.recording else "")
+        + plan.without
+    )
+    for why in sorted(set(skipped.values())):
+        say(f"  skipped {sum(reason == why for reason in skipped.values())}: {why}")
+
+
+def _run_all(
+    plan: Plan,
+    ladder: Ladder,
+    sandbox: Bounded,
+    todo: Sequence[Task],
+    came: Came,
+    executor: Executor,
+    stop: Stop,
+) -> None:
+    options = plan.options
+    # A budget is the run's, or its grid's: what an earlier go spent is spent.
+    budget = of_runs(options.max_cost, (plan.run, *plan.beside))
+    turns = Turns(calls_at_once(options.jobs), stop)
+    by_id = {task.instance_id: task for task in todo}
+    played = executor.share(plan.recording) if plan.recording else None
+    work = Solving(
+        plan=replace(plan, recording=played),
+        ladder=ladder,
+        sandbox=sandbox,
+        desk=executor.share(Desk(plan.run, budget, turns, stop)),
+        verdicts=executor.share(verdict_cache.Verdicts(paths.cache())),
+        tasks=by_id,
+        used=executor.share(sandbox),
+    )
+    plausible = 0
+    unpriced = [rung.name for rung in ladder.rungs if rung.unpriced]
+    with Progress("harness", len(todo)) as progress, Abreast() as keepers:
+        for instance_id, result in executor.run(work, by_id):
+            keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
+            if isinstance(result, Prediction):
+                served_models.add(came.answered, result.attempts)
+                plausible += not result.not_measured and result.chosen.plausible
+            tally = (f"{plausible} plausible", budget.shown(unpriced), turns.slowed, sandbox.slowed)
+            told = ", ".join(filter(None, tally))
+            progress.step(f"{instance_id}: {state(result)}", told, measured=not not_measured(result))
+
+
+def _end(plan: Plan, came: Came) -> int:
+    open_tasks, failed = came.unmeasured, agent_failures.of_run(plan.run, came.done)
+    if failed:
+        print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
+    if any(rung.name for rung in plan.rungs):
+        print(console.ladder(_ladder(plan, came), scored=False) + "\n")
+    for change in served_models.changes(plan.run.config()["served"]):
+        print(change)
+    print(f"Predictions: {plan.run.folder}")
+    if not open_tasks:
+        return ExitCode.NOT_MEASURED if failed else ExitCode.DONE
+    print(f"Not measured: {len(open_tasks)} of {len(plan.tasks)} tasks; the same command does them again.")
+    # Where one question of a run that is played again differs, most do: the first says why.
+    shown = 1 if plan.recording else SHOWN
+    for instance_id, why in sorted(open_tasks.items())[:shown]:
+        print(f"  {instance_id}: {why}")
+    if len(open_tasks) > shown:
+        print(f"  and {len(open_tasks) - shown} more")
+    return ExitCode.NOT_MEASURED
+
+
+def _ladder(plan: Plan, came: Came) -> list[dict[str, Any]]:
+    """What each rung brought to these tasks."""
+    done = (came.done[task.instance_id] for task in plan.tasks if task.instance_id in came.done)
+    return rungs.ladder(done, (), [rung.title for rung in plan.rungs])
