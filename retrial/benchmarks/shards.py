@@ -13,7 +13,7 @@ from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
 from retrial.store.history import Past
 from retrial.store.runs import SAFE, Run
-from retrial.system.words import counted, some
+from retrial.system.console import counted, some
 from retrial.types import Task, fingerprint
 
 _OPTION = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")

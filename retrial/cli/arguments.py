@@ -15,7 +15,7 @@ from retrial.cli import option_values
 from retrial.cli.option_values import nearest, option_name, type_name
 from retrial.errors import UsageError
 from retrial.options import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
-from retrial.system import small_files
+from retrial.system.files import read_file
 
 MOST = 16 << 20
 """Bytes of a configuration."""
@@ -91,7 +91,7 @@ def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
 def _content(path: Path) -> bytes:
     """Raises: OSError."""
     if os.path.realpath(path.parent) != os.path.realpath("/dev/fd"):
-        return small_files.read(path, MOST)
+        return read_file(path, MOST)
     # Process substitution, `-c <(...)`: a pipe that the shell has opened for us, so it has a writer.
     with path.open("rb") as pipe:
         return pipe.read(MOST)

@@ -16,8 +16,7 @@ from retrial.reports.analysis.run_conditions import Side, read_config, read_resu
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run, find_run
 from retrial.system import paths
-from retrial.system.console import NOTE, say
-from retrial.system.words import one_line
+from retrial.system.console import NOTE, one_line, say
 
 
 def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:

@@ -19,8 +19,7 @@ from retrial.score.inputs import Trial
 from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import money, say
-from retrial.system.words import counted
+from retrial.system.console import counted, money, say
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""

@@ -21,7 +21,7 @@ from retrial.score.inputs import Trial
 from retrial.score.predictions_file import Submission
 from retrial.score.run import score_run
 from retrial.store.runs import Run, find_run, latest_run
-from retrial.system import colours, paths, scratch
+from retrial.system import console, paths, scratch
 from retrial.system.console import say
 from retrial.types import Task
 
@@ -52,7 +52,7 @@ def _score(options: ReportOptions, trial: Trial) -> int:
     score = rescore.score if options.repeat > 1 else score_run
     report, content = score(options, trial)
     told = filter(None, [report.agent_failed, repeats.told(content), headline.render(report, content)])
-    print(colours.painted("\n\n".join(told)))
+    print(console.painted("\n\n".join(told)))
     print(f"\nResults: {trial.run.results_path}")
     write.write(options, trial.run, content)
     incomplete = report.not_measured or report.shards.get("missing") or trial.problems

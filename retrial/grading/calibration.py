@@ -13,7 +13,7 @@ from retrial.benchmarks.swebench import grader
 from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
 from retrial.store import json_io
-from retrial.system.words import some
+from retrial.system.console import some
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
 
 RUNS = 3

@@ -9,7 +9,7 @@ from dataclasses import replace
 from retrial import registry
 from retrial.benchmarks.swebench import grader
 from retrial.protocols import Reader
-from retrial.system.words import some
+from retrial.system.console import some
 from retrial.types import Check, Execution, Finding, Outcome, Status, Verdict
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from retrial.chat import Load
 from retrial.models.endpoints import Endpoint
+from retrial.system.console import printable
 from retrial.system.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
-from retrial.system.words import printable
 
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0

@@ -25,7 +25,7 @@ from retrial.chat import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.usage import MOST_COST, MOST_TOKENS
 from retrial.protocols import Context
-from retrial.system import small_files
+from retrial.system.files import read_file
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
@@ -85,7 +85,7 @@ def make(context: Context) -> ReplayModel:
         raise UsageError("Model 'replay' needs a file: -m replay/FILE.jsonl")
     file = Path(context.name).expanduser()
     try:
-        text = small_files.read(file).decode("utf-8-sig")
+        text = read_file(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Model 'replay/{context.name}': the file {file} cannot be read: {error}.") from error
     numbered = enumerate(text.split("\n"), start=1)

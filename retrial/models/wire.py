@@ -12,7 +12,7 @@ from retrial.chat import Message, Reply, Request, ToolCall
 from retrial.models import bodies, usage
 from retrial.models.failures import Failure
 from retrial.models.prices import Price
-from retrial.system.words import printable
+from retrial.system.console import printable
 
 REFUSABLE: tuple[tuple[str, str], ...] = (
     ("max_tokens", "max_completion_tokens"),

@@ -11,8 +11,7 @@ from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
 from retrial.sandboxes.prepare import skipped
 from retrial.store import agent_failures, history
-from retrial.system.console import money
-from retrial.system.words import counted
+from retrial.system.console import counted, money
 from retrial.types import Environment, Task
 
 

@@ -17,8 +17,7 @@ from retrial.reports.analysis.stats import total
 from retrial.sandboxes.prepare import skipped
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import say
-from retrial.system.words import counted
+from retrial.system.console import counted, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

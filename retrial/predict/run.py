@@ -31,11 +31,10 @@ from retrial.sandboxes.throttled import Bounded
 from retrial.store import agent_failures, history
 from retrial.store.history import Brief
 from retrial.system import paths, run_log
-from retrial.system.console import NOTE, Progress, say
+from retrial.system.console import NOTE, Progress, counted, say
+from retrial.system.host import DiskSpace
 from retrial.system.locks import ASKING
-from retrial.system.room import Room
 from retrial.system.shutdown import Stop
-from retrial.system.words import counted
 from retrial.types import Task
 
 SHOWN = 10
@@ -54,7 +53,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     executor = _executor(plan.options, stop)
     run = plan.run
     with run.claimed(ASKING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
-        stop.watch(room.lacking)
+        stop.watch(room.shortage)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.
         refuse_other_identity(plan)
@@ -69,10 +68,10 @@ def _executor(options: HarnessOptions, stop: Stop) -> Executor:
     return made
 
 
-def _room(plan: Plan) -> Room:
+def _room(plan: Plan) -> DiskSpace:
     options = plan.options
     under_way = tasks_in_flight(options.jobs, options.test_jobs)
-    return Room((plan.run.folder, plan.run.logs, paths.cache()), under_way)
+    return DiskSpace((plan.run.folder, plan.run.logs, paths.cache()), under_way)
 
 
 def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:

@@ -9,8 +9,7 @@ from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.console import aligned
 from retrial.reports.console import rate as shown_rate
-from retrial.system.console import money
-from retrial.system.words import one_line
+from retrial.system.console import money, one_line
 
 SHOWN = 10
 """Ids of what was gained or lost; results.json has them all."""

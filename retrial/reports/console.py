@@ -8,8 +8,7 @@ from typing import Any
 
 from retrial.grading.calibration import ADVICE, MORE_TIME, Worth
 from retrial.reports import test_counts
-from retrial.system.console import money
-from retrial.system.words import one_line, printable
+from retrial.system.console import money, one_line, printable
 
 SHOWN = 100
 """Characters of a reason."""

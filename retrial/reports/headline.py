@@ -13,8 +13,7 @@ from retrial.reports.analysis import ladder_value, pick_quality
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.console import LISTED, reasons
 from retrial.reports.results import Report, totals
-from retrial.system.console import money
-from retrial.system.words import one_line, some
+from retrial.system.console import money, one_line, some
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:

@@ -21,8 +21,7 @@ from retrial.store import agent_failures, history, integrity
 from retrial.store.history import Past
 from retrial.store.runs import Run, find_run, latest_run
 from retrial.system import paths
-from retrial.system.console import say
-from retrial.system.words import some
+from retrial.system.console import say, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from retrial.errors import PatchError, UsageError
 from retrial.patches import apply
 from retrial.store import integrity
-from retrial.system import small_files
+from retrial.system.files import read_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Imported:
 def read(path: Path, known: Collection[str]) -> Imported:
     """Raises: UsageError when there is no such file, or not one line of it can be used."""
     try:
-        content = small_files.read(path)
+        content = read_file(path)
     except OSError as error:
         raise UsageError(f"The predictions file {path} cannot be read: {error.strerror}.") from error
     imported = Imported()

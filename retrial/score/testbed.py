@@ -15,7 +15,7 @@ from retrial.sandboxes.throttled import Bounded
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
-from retrial.system.room import Room
+from retrial.system.host import DiskSpace
 from retrial.system.shutdown import Stop
 from retrial.types import Environment, Task
 
@@ -54,10 +54,10 @@ def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Co
 
     Raises: UsageError, SandboxError.
     """
-    room = Room((run.folder, run.logs, paths.cache()), sandboxes_at_once(options.test_jobs))
+    room = DiskSpace((run.folder, run.logs, paths.cache()), sandboxes_at_once(options.test_jobs))
     room.refuse_unwritable()
     stop = Stop()
-    stop.watch(room.lacking)
+    stop.watch(room.shortage)
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     context = Context(options=options, workers=at_once + AHEAD, stop=stop)

@@ -14,7 +14,7 @@ from retrial.store import history
 from retrial.store.events import DISCARDED
 from retrial.store.history import Brief
 from retrial.store.runs import Run
-from retrial.system.words import counted, one_line
+from retrial.system.console import counted, one_line
 
 REASON = "the agent never worked: every attempt of this run ended with an error and an empty patch"
 """Why its tasks are not measured."""

@@ -20,9 +20,17 @@ from retrial.patches.names import plain_path
 from retrial.store import integrity, spending
 from retrial.store.journal import Journal
 from retrial.store.json_io import from_json, to_json
-from retrial.system import locks, small_files
+from retrial.system import locks
 from retrial.system.console import NOTE, say
-from retrial.system.files import sync_folder, write_again, write_atomically, write_data, write_if_other
+from retrial.system.files import (
+    read_file,
+    special_kind,
+    sync_folder,
+    write_again,
+    write_atomically,
+    write_data,
+    write_if_other,
+)
 from retrial.system.locks import Claim
 from retrial.system.secrets import KNOWN
 
@@ -51,7 +59,7 @@ def read_json(path: Path) -> Any:
 def _read_json(path: Path) -> tuple[bytes, Any]:
     """What is there, and what that says."""
     try:
-        content = small_files.read(path)
+        content = read_file(path)
         return content, from_json(content)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
@@ -71,7 +79,7 @@ def _links(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
-        kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
+        kinds = {entry.path: special_kind(entry) for entry in entries}
     return sorted(f"{plain_path(path)} is {kind}." for path, kind in kinds.items() if kind)
 
 

@@ -1,21 +1,30 @@
-"""Progress: a bar on a terminal, plain lines elsewhere."""
+"""What people read on a terminal: lines, progress, colours, counted nouns."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 from retrial.errors import Stopped
 from retrial.system.secrets import hidden
+from retrial.types import Outcome
 
 _LOG = logging.getLogger(__name__)
 NOTE = "note: "
 """What people should look at begins so."""
+SHOWN = 3
+GREEN, RED, YELLOW, BOLD, PLAIN = "\033[32m", "\033[31m", "\033[33m", "\033[1m", "\033[0m"
+_FAMILIES = {"resolved": GREEN, "unresolved": RED, "not measured": YELLOW}
+_OUTCOMES = {str(each): _FAMILIES[each.family] for each in Outcome}
+_CELL = re.compile(rf"(?<=  )({'|'.join(_OUTCOMES)})(?=  |$)", re.MULTILINE)
+_RATE = re.compile(r"^rate  .*$", re.MULTILINE)
 
 
 def command_line() -> str:
@@ -73,3 +82,37 @@ class Progress:
 
 def money(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.4f} USD"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def printable(text: str) -> str:
+    """In one line, with nothing in it that a terminal would obey or that cannot be written: tests name themselves."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+
+
+def one_line(text: str) -> str:
+    """As it is, but for what a terminal would obey or that begins another line: names come from anywhere."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def wanted() -> bool:
+    """As https://no-color.org asks."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str) -> str:
+    """Cells of tables that hold an outcome, and the headline."""
+    if not wanted():
+        return text
+    text = _CELL.sub(lambda found: f"{_OUTCOMES[found[1]]}{found[1]}{PLAIN}", text)
+    return _RATE.sub(lambda found: f"{BOLD}{found[0]}{PLAIN}", text)

@@ -1,8 +1,9 @@
-"""Where things are kept on this machine."""
+"""Where things lie on this machine, and which of them an agent may not see."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -19,3 +20,29 @@ def cache() -> Path:
     if given:
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retrial"
+
+
+def secret_paths(benchmark: str) -> tuple[Path, ...]:
+    """Return where answers, other agents' edits and verdicts lie: neither an agent nor its code may see them.
+
+    Some need not exist. A benchmark counts if it is a folder.
+    """
+    ours = (cache(), home() / "predictions", home() / "logs", PROJECT / "tasks", PROJECT / ".git")
+    found = (*ours, *_dataset_caches(), *((Path(benchmark),) if os.path.exists(benchmark) else ()))
+    return tuple(Path(os.path.abspath(path)) for path in found)
+
+
+def secrets_below(shown: Iterable[Path], places: Iterable[Path]) -> tuple[Path, ...]:
+    """Return those of the places that would be in view with the shown folders, by their paths there."""
+    secrets = {Path(os.path.realpath(place)) for place in places if place.exists()}
+    roots = [(path, Path(os.path.realpath(path))) for path in shown]
+    found = {path / secret.relative_to(real) for path, real in roots for secret in secrets if real in secret.parents}
+    return tuple(sorted(found))
+
+
+def _dataset_caches() -> tuple[Path, ...]:
+    """Where the package `datasets` keeps what it has loaded, answers and all; models may lie beside it."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(os.environ.get("HF_HOME") or user / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets"), *hub.glob("datasets--*")

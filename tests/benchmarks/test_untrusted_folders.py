@@ -17,7 +17,7 @@ from retrial.errors import TreeError, UsageError
 from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.store.runs import Run as Files
-from retrial.system import small_files
+from retrial.system.files import read_file
 from retrial.system.locks import ASKING, SCORING, Claim
 from tests.conftest import Run
 from tests.support.exercises import RIGHT, write_exercise, write_replies
@@ -307,12 +307,12 @@ def test_a_configuration_may_come_from_the_shell_through_a_pipe() -> None:
 def test_only_regular_files_are_read(tmp_path: Path, secret: Path, kind: Kind) -> None:
     what = kind(tmp_path / "file", secret)
     with pytest.raises(OSError, match=f"it is {what}, not a regular file"):
-        small_files.read(tmp_path / "file")
+        read_file(tmp_path / "file")
 
 
 def test_a_device_is_not_read() -> None:
     with pytest.raises(OSError, match="it is a device, not a regular file"):
-        small_files.read("/dev/zero")
+        read_file("/dev/zero")
 
 
 # As users see it

@@ -14,7 +14,7 @@ from retrial.reports.headline import render, summary
 from retrial.reports.results import Report, results
 from retrial.score.predictions_file import Submission
 from retrial.score.rows import brief
-from retrial.system import colours
+from retrial.system import console
 from retrial.types import Outcome
 from tests.support.rows import attempt, record, row
 
@@ -69,9 +69,9 @@ def printed(*, terminal: bool, **environment: str) -> str:
 
 def test_outcomes_have_colours_on_a_terminal() -> None:
     said = printed(terminal=True, NO_COLOR="")
-    assert f"{colours.GREEN}resolved{colours.PLAIN}" in said
-    assert f"{colours.RED}tests_failed{colours.PLAIN}" in said
-    assert f"{colours.BOLD}rate  50 %" in said
+    assert f"{console.GREEN}resolved{console.PLAIN}" in said
+    assert f"{console.RED}tests_failed{console.PLAIN}" in said
+    assert f"{console.BOLD}rate  50 %" in said
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
-from retrial.system import scratch, secret_paths
+from retrial.system import scratch
+from retrial.system.paths import secret_paths, secrets_below
 from retrial.system.secrets import KNOWN
 
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
@@ -48,12 +49,12 @@ class Given:
 
     def covered(self, shown: Iterable[Path]) -> tuple[Path, ...]:
         """What is below these and holds secrets, as the paths inside are."""
-        return secret_paths.below(shown, self.secrets)
+        return secrets_below(shown, self.secrets)
 
 
 def read(options: HarnessOptions) -> Given:
     """Raises: UsageError."""
-    secrets = secret_paths.places(options.benchmark)
+    secrets = secret_paths(options.benchmark)
     named = tuple(_path(text, secrets) for text in options.agent_path)
     variables = dict(map(_variable, options.agent_env))
     KNOWN.learn_given(variables)

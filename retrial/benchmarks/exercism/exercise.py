@@ -21,7 +21,7 @@ from retrial.language import Language
 from retrial.patches import apply
 from retrial.patches.names import check_name, plain_path
 from retrial.store import integrity
-from retrial.system import small_files
+from retrial.system.files import read_real_file, special_kind, why_unreadable
 from retrial.types import fingerprint
 
 PRACTICE = Path("exercises/practice")
@@ -83,7 +83,7 @@ class Exercise:
 
 def _document(path: str) -> str | None:
     try:
-        text = small_files.read_real(path, MOST_TEXT).decode("utf-8", "replace")
+        text = read_real_file(path, MOST_TEXT).decode("utf-8", "replace")
     except (FileNotFoundError, IsADirectoryError):
         return None
     except OSError as error:
@@ -106,17 +106,17 @@ def folders(root: Path, problems: list[str]) -> Iterable[tuple[Path, str]]:
 
 
 def _exercise_folders(practice: Path, problems: list[str]) -> list[Path]:
-    if why := small_files.refusal(str(practice)):
+    if why := why_unreadable(str(practice)):
         problems.append(f"{practice} {why}.")
         return []
     with os.scandir(practice) as entries:
         found = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-    problems += (f"{plain_path(entry.path)} is {kind}." for entry in found if (kind := small_files.kind_of(entry)))
+    problems += (f"{plain_path(entry.path)} is {kind}." for entry in found if (kind := special_kind(entry)))
     return [practice / entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def _refusal(path: str, entry: os.DirEntry[str]) -> str:
-    if kind := small_files.kind_of(entry):
+    if kind := special_kind(entry):
         return f"is {kind}, not a regular file"
     most = MOST_TEXT if path.startswith(f"{DOCUMENTS}/") else MOST
     size = entry.stat(follow_symlinks=False).st_size
@@ -154,7 +154,7 @@ def _says(root: Path, there: Collection[str], path: str, pattern: str) -> bool:
     if path not in there:
         return False
     try:
-        text = small_files.read_real(f"{root}/{path}", MOST).decode("utf-8", "replace")
+        text = read_real_file(f"{root}/{path}", MOST).decode("utf-8", "replace")
     except OSError as error:
         raise _unreadable(error) from error
     return re.search(pattern, text) is not None
@@ -238,7 +238,7 @@ def _names(config: Mapping[str, Any], kind: str, root: Path, there: Collection[s
             continue
         if not os.path.isfile(f"{root}/{name}"):
             raise UsageError(f"{root / CONFIG} names a {kind} file that is not there: {name}.")
-        if why := small_files.refusal(f"{root}/{name}", MOST):
+        if why := why_unreadable(f"{root}/{name}", MOST):
             raise UsageError(f"{root / CONFIG} names a {kind} file that cannot be one: {root / name} {why}.")
     return tuple(names)
 
@@ -260,14 +260,14 @@ def digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
     try:
-        return {path: small_files.read_real(f"{root}/{path}", MOST) for path in paths}
+        return {path: read_real_file(f"{root}/{path}", MOST) for path in paths}
     except OSError as error:
         raise TreeError(f"A file of the benchmark cannot be read: {error.filename}: {error.strerror}.") from error
 
 
 def _json(path: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(small_files.read_real(path, MOST).decode("utf-8"))
+        value = json.loads(read_real_file(path, MOST).decode("utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is missing: is this folder in Exercism layout?") from None
     except OSError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from retrial.benchmarks.swebench import canary_logs, container_script, official_grader
 from retrial.benchmarks.swebench.canary_logs import FAILING
-from retrial.system.words import some
+from retrial.system.console import some
 from retrial.types import Check, Execution, Finding, Outcome, Required, Status, Verdict, overtime
 
 TOLD = 45

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from retrial.errors import InstallDiffers
 from retrial.grading import prebuild
 from retrial.protocols import Sandbox
-from retrial.system.words import some
+from retrial.system.console import some
 from retrial.types import Environment, Reinstall
 
 BEFORE, AFTER = "before", "after"

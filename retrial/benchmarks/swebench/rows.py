@@ -14,7 +14,7 @@ from retrial.benchmarks.swebench.columns import SHOWN, Columns, Record
 from retrial.benchmarks.swebench.sources import SUFFIXES
 from retrial.errors import UsageError
 from retrial.store import integrity
-from retrial.system import small_files
+from retrial.system.files import read_real_file
 from retrial.types import fingerprint
 
 BAKED = ("eval_script", "image", "log_parser", "eval_type")
@@ -242,6 +242,6 @@ def _secrets(record: Record, assets: tuple[str, ...], problems: list[str]) -> Se
 def _contents(record: Record, assets: tuple[str, ...]) -> dict[str, bytes]:
     files = {path: repository.asset(record.folder, path) for path in assets} if record.folder else {}
     try:
-        return {path: small_files.read_real(str(file), repository.MOST) for path, file in files.items() if file}
+        return {path: read_real_file(str(file), repository.MOST) for path, file in files.items() if file}
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error

@@ -16,8 +16,9 @@ from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.patches.names import plain_path
 from retrial.store import integrity
-from retrial.system import files, scratch, small_files
+from retrial.system import files, scratch
 from retrial.system.console import say
+from retrial.system.files import special_kind
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", re.ASCII)
@@ -144,7 +145,7 @@ def _refused(folder: Path) -> list[str]:
     found = []
     for entry in files.everything(folder):
         hidden = any(part.startswith(".") for part in Path(entry.path).relative_to(folder).parts)
-        kind = small_files.kind_of(entry)
+        kind = special_kind(entry)
         if kind and not hidden and not _is_blob(entry.path, folder):
             found.append(f"{plain_path(entry.path)} is {kind}, not a regular file.")
     return sorted(found)

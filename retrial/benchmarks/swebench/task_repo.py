@@ -20,7 +20,8 @@ from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
 from retrial.patches.names import plain_path
 from retrial.store.runs import SAFE
-from retrial.system import files, small_files
+from retrial.system import files
+from retrial.system.files import read_real_file, special_kind, why_unreadable
 
 CONFIG = "sweb.yaml"
 TASK = "task.yaml"
@@ -92,7 +93,7 @@ def asset(folder: Path, path: str) -> Path | None:
     base = folder / ASSETS
     file = base / path
     below = file.is_relative_to(base) and file.is_file()
-    return file if below and not small_files.refusal(str(file), MOST) else None
+    return file if below and not why_unreadable(str(file), MOST) else None
 
 
 def recipe(folder: str) -> str:
@@ -110,11 +111,11 @@ def recipe(folder: str) -> str:
 def _task_files(tasks: Path, problems: list[str]) -> Iterator[tuple[Path, bytes]]:
     if not tasks.is_dir():
         raise UsageError(f"{tasks.parent} has a {CONFIG} and no folder tasks: is it a whole checkout?")
-    if why := small_files.refusal(str(tasks)):
+    if why := why_unreadable(str(tasks)):
         raise UsageError(f"{tasks} {why}.")
     for name in sorted(os.listdir(tasks)):
         try:
-            text = small_files.read_real(f"{tasks}/{name}/{TASK}", MOST)
+            text = read_real_file(f"{tasks}/{name}/{TASK}", MOST)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -148,7 +149,7 @@ def _refused(there: Mapping[str, os.DirEntry[str]]) -> list[str]:
     entries = list(there.values())
     if ASSETS in there and there[ASSETS].is_dir(follow_symlinks=False):
         entries += files.everything(Path(there[ASSETS].path))
-    kinds = {entry.path: small_files.kind_of(entry) for entry in entries}
+    kinds = {entry.path: special_kind(entry) for entry in entries}
     return sorted(f"{plain_path(path)} is {kind}, not a regular file." for path, kind in kinds.items() if kind)
 
 
@@ -197,7 +198,7 @@ def _text(path: Path, problems: list[str], most: int = MOST) -> str | None:
 
 def _content(path: Path, problems: list[str], most: int = MOST) -> bytes | None:
     try:
-        return small_files.read_real(str(path), most)
+        return read_real_file(str(path), most)
     except OSError as error:
         # One that `_refused` has named is not named twice.
         if not any(problem.startswith(f"{path} ") for problem in problems):

@@ -14,8 +14,7 @@ from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.reports import console
 from retrial.sandboxes import PREFERRED
-from retrial.system.console import say
-from retrial.system.words import counted
+from retrial.system.console import counted, say
 
 WORKERS = 4
 SHOWN = 160

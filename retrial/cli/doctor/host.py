@@ -18,8 +18,8 @@ from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
+from retrial.system.console import some
 from retrial.system.host import free_mb, usable_cores
-from retrial.system.words import some
 from retrial.types import Limits
 
 OLDEST_PYTHON = (3, 11)

@@ -16,7 +16,7 @@ from retrial.protocols import Stop
 from retrial.store import journal
 from retrial.store.journal import Journal, Line
 from retrial.store.runs import Run
-from retrial.system import room
+from retrial.system.host import write_using_reserve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Desk:
             return
         with self._lock:
             found = self._journals.get(instance_id) or self._run.journal(instance_id)
-        room.insist(lambda: found.write(lines))
+        write_using_reserve(lambda: found.write(lines))
 
     def begin(self, instance_id: str, lines: bytes, amount: float, whom: str = "") -> int:
         """Leave to ask this model one question: so much money is put by, and it is written down. Waits for money and

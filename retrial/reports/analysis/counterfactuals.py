@@ -13,7 +13,7 @@ from itertools import islice, permutations
 
 from retrial.reports.analysis.attempt_outcomes import Place, Tried, Tries
 from retrial.reports.analysis.stats import total
-from retrial.system.words import some
+from retrial.system.console import some
 
 FEW = 0.1
 """Of all tasks so many may be unknown in what is said to people."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.run_conditions import Differences, Side, differences, refuse_other_benchmark
-from retrial.system.words import counted
+from retrial.system.console import counted
 
 LISTS = ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")
 

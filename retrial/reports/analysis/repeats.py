@@ -17,7 +17,7 @@ from retrial.chat import Usage
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
 from retrial.reports.rows import Row
-from retrial.system.words import counted, printable, some
+from retrial.system.console import counted, printable, some
 from retrial.types import Status, Verdict
 
 IDENTICAL = (

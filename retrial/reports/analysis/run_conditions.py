@@ -11,7 +11,7 @@ from typing import Any
 from retrial.errors import UsageError
 from retrial.store import shapes
 from retrial.store.runs import read_json
-from retrial.system.words import counted, some
+from retrial.system.console import counted, some
 from retrial.types import Outcome
 
 ABOUT = (

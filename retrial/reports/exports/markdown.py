@@ -10,8 +10,7 @@ from retrial.reports.exports import Export, objections
 from retrial.reports.exports.cases import Case, Kind, every
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
-from retrial.system.console import money
-from retrial.system.words import counted
+from retrial.system.console import counted, money
 
 ROWS = 300
 """Of unresolved tasks. With every cell as long as it may be, all of it stays below the 1 MiB that GitHub takes."""

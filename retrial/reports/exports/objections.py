@@ -9,8 +9,8 @@ from retrial.reports.exports.cases import made_elsewhere
 from retrial.reports.exports.preds import rows
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
-from retrial.system.words import counted
-from retrial.system.words import some as some_of
+from retrial.system.console import counted
+from retrial.system.console import some as some_of
 
 FORBIDDEN = "original"
 """Of `--visible-tests`: the files of the hidden tests were known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from retrial.system.words import printable
+from retrial.system.console import printable
 
 SHOWN = 200
 """Characters of a reason."""

@@ -17,7 +17,8 @@ from retrial.protocols import Context
 from retrial.sandboxes import stream, supervisor
 from retrial.sandboxes.bwrap import cgroup, process, toolchain_store
 from retrial.sandboxes.probe import numbers
-from retrial.system import host, secret_paths
+from retrial.system import host
+from retrial.system.paths import secret_paths, secrets_below
 from retrial.types import Environment, Execution, Job, Machine, fingerprint
 
 NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
@@ -94,7 +95,7 @@ class Bwrap:
 
 
 def make(context: Context) -> Bwrap:
-    return Bwrap(secret_paths.places(getattr(context.options, "benchmark", "")))
+    return Bwrap(secret_paths(getattr(context.options, "benchmark", "")))
 
 
 def _start(job: Job, slot: cgroup.Slot, hidden: tuple[Path, ...]) -> process.Bubble:
@@ -119,7 +120,7 @@ def _view(job: Job, hidden: tuple[Path, ...]) -> process.View:
     shown = ("/usr", *(target for source, target in toolchain.binds if source == target))
     return process.View(
         binds=(*toolchain.binds, *(((prepared, prepared),) if os.path.isdir(prepared) else ())),
-        covered=tuple(map(str, secret_paths.below(map(Path, shown), hidden))),
+        covered=tuple(map(str, secrets_below(map(Path, shown), hidden))),
         symlinks=toolchain.symlinks,
         files=toolchain.files,
         variables={**supervisor.ENVIRONMENT, "PATH": path, supervisor.STORE: str(store)},

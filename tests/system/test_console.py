@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.system.words import printable
+from retrial.system.console import printable
 
 
 @pytest.mark.parametrize("letter", ["\x1b[2K", "\r", "\x07", "\ud800", "\x9b", "\u202e", "\0"])
