@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from retrial.agents.edit import FEEDBACK_LINES
+from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
 from retrial.errors import ExitCode
-from retrial.models.prices import no_price
+from retrial.models.prices import Price, no_price
+from retrial.options import HarnessOptions
+from retrial.predict.metering.budget import size
 from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
@@ -13,6 +17,12 @@ from retrial.sandboxes.prepare import skipped
 from retrial.store import agent_failures, history
 from retrial.system.console import counted, money
 from retrial.types import Environment, Task
+
+FEEDBACK_TOKENS = FEEDBACK_LINES * 40
+OVERHEAD_BYTES = 2000
+"""System prompt and the words around the instructions."""
+BYTES_PER_MAP_TOKEN = 8
+"""More than any word of a map has for each of its tokens, as we count them."""
 
 
 def show(plan: Plan, sandbox: Sandbox) -> int:
@@ -52,7 +62,6 @@ def why_unknown(plan: Plan, costs: Iterable[tuple[str, float | None]]) -> str:
 
 def most_it_costs(plan: Plan, left: Sequence[Task]) -> list[tuple[str, float | None]]:
     """(Model, the most it can cost), rung by rung."""
-    from retrial.predict.estimate import most_it_can_cost
 
     found = []
     for rung in plan.rungs:
@@ -70,3 +79,26 @@ def _print_environments(sandbox: Sandbox, environments: Iterable[Environment]) -
     if images:
         here = sum(state.startswith("ready") for state in images)
         print(f"Images of tasks: {here} of {len(images)} are here, the others are pulled when they are needed.")
+
+
+def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task], price: Price | None) -> float | None:
+    """For one model of the ladder: every reply as long as allowed, every turn and reflection used."""
+    if price is None:
+        return None
+    total = 0.0
+    for task in tasks:
+        # In a repository the model is asked for the files to edit first.
+        calls = (options.turns + task.anywhere) * (1 + options.reflections)
+        opening = _shown(task, options.map_tokens) + OVERHEAD_BYTES  # a token is a byte at least
+        # Each call carries all that was said before it.
+        earlier = sum(call * (options.max_tokens + FEEDBACK_TOKENS) for call in range(calls))
+        total += tries * price.cost(calls * opening + earlier, calls * options.max_tokens)
+    return total
+
+
+def _shown(task: Task, map_tokens: int) -> int:
+    """Bytes of the task that the model is sent, at most."""
+    if task.anywhere:
+        listed = map_tokens * BYTES_PER_MAP_TOKEN or LISTED * LONGEST_PATH
+        return SHOWN + listed + 2 * size(task.problem_statement)
+    return sum(len(content) for content in task.tree.files().values()) + size(task.problem_statement)

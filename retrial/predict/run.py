@@ -14,7 +14,7 @@ from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, t
 from retrial.executors.writer_pool import Abreast
 from retrial.grading import verdict_cache
 from retrial.options import HarnessOptions
-from retrial.predict import run_config, served_models
+from retrial.predict import manifest, save
 from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import refuse_other_identity
 from retrial.predict.metering.budget import of_runs
@@ -83,8 +83,8 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     _announce(plan, todo, left_out)
     # What is done needs no image.
     ready = make_ready(sandbox, {task.environment for task in todo}, paths.cache(), say)
-    run_config.write(plan, ladder, sandbox, left_out, ready)
-    answered = served_models.so_far(plan.run.config()["served"], done.values())
+    manifest.write(plan, ladder, sandbox, left_out, ready)
+    answered = save.so_far(plan.run.config()["served"], done.values())
     came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in came.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
@@ -95,7 +95,7 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
         if todo:
             _run_all(plan, ladder, bounded, todo, came, executor, stop)
     finally:
-        run_config.add_what_came(plan, bounded, ready, answered)
+        manifest.add_what_came(plan, bounded, ready, answered)
         if todo:
             plan.run.keep_sums()
     return _end(plan, came)
@@ -164,7 +164,7 @@ def _run_all(
         for instance_id, result in executor.run(work, by_id):
             keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
-                served_models.add(came.answered, result.attempts)
+                save.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
             tally = (f"{plausible} plausible", budget.shown(unpriced), turns.slowed, sandbox.slowed)
             told = ", ".join(filter(None, tally))
@@ -177,7 +177,7 @@ def _end(plan: Plan, came: Came) -> int:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
         print(console.ladder(_ladder(plan, came), scored=False) + "\n")
-    for change in served_models.changes(plan.run.config()["served"]):
+    for change in save.changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")
     if not open_tasks:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from retrial.attempts import Prediction
+from retrial.attempts import Attempt, Prediction
 from retrial.errors import NotMeasured
-from retrial.predict import served_models
 from retrial.store import history, transcript
 from retrial.store.history import Brief
 from retrial.store.predictions import prediction_record
@@ -14,13 +15,17 @@ from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.types import Task
 
+SHOWN = 4
+Served = dict[str, list[str]]
+"""Model → who answered for it, in the order of their coming."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
     """What has come of phase 1 so far."""
 
     done: dict[str, Brief]
-    answered: served_models.Served
+    answered: Served
     unmeasured: dict[str, str]
     """Id → reason."""
 
@@ -56,3 +61,31 @@ def not_measured(result: Prediction | Exception) -> str:
     if isinstance(result, Prediction):
         return result.not_measured
     return str(result) if isinstance(result, NotMeasured) else f"{type(result).__name__}: {result}"
+
+
+def add(served: Served, attempts: Iterable[Attempt]) -> None:
+    for attempt in attempts:
+        _add(served, attempt.model, attempt.served)
+
+
+def so_far(stored: Served, records: Iterable[Mapping[str, Any]]) -> Served:
+    """With those of finished tasks: a process that was killed has not said them."""
+    served = {model: list(names) for model, names in stored.items()}
+    for record in records:
+        for attempt in record["all_results"]:
+            _add(served, attempt["model"], attempt.get("served", ()))
+    return served
+
+
+def _add(served: Served, model: str, answered: Sequence[str]) -> None:
+    names = served.setdefault(model, []) if answered else []
+    names += [name for name in answered if name not in names]
+
+
+def changes(served: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """One sentence for each model that more than one answered for."""
+    for model, names in served.items():
+        if len(names) > 1:
+            more = len(names) - SHOWN
+            shown = [*names[:SHOWN], *([f"{more} more"] if more > 0 else [])]
+            yield f"note: {model} was served as {', '.join(shown[:-1])} and {shown[-1]}"

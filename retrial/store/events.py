@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any
 
 from retrial.chat import Usage
-from retrial.store.shapes import Shape, fits
+from retrial.store.integrity import Shape, fits
 
 STARTED, RESUMED, KEPT, ENDED = "attempt_started", "attempt_resumed", "attempt_kept", "attempt_ended"
 """An attempt from scratch; one that is gone on with; one that ended in an earlier go; and its end."""

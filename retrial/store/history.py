@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.attempts import Attempt
 from retrial.errors import UsageError
-from retrial.store import shapes
+from retrial.store import integrity
 from retrial.store.runs import Run
 from retrial.types import Task, fingerprint
 
@@ -104,7 +104,7 @@ def group_kind(stored: Mapping[str, Any]) -> str:
     Raises: UsageError when the list is not there.
     """
     kind = str(stored.get("kind", ""))
-    if kind in GROUPS and not (stored.get("runs") and shapes.fits(stored["runs"], [{"run": str}])):
+    if kind in GROUPS and not (stored.get("runs") and integrity.fits(stored["runs"], [{"run": str}])):
         raise UsageError(f"run.json of '{stored.get('run')}' does not say which runs it is made of: name one.")
     return kind if kind in GROUPS else ""
 

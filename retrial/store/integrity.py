@@ -13,7 +13,6 @@ from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.store.shapes import Shape, fits
 from retrial.system.console import say
 
 SHOWN = 20
@@ -40,6 +39,8 @@ _SEAL = b',\n  "crc": "%08x"' + _END
 _SEALED = re.compile(rb',\n  "crc": "([0-9a-f]{8})"\n\}\n')
 _SEAL_BYTES = len(_SEAL % 0)
 _LOG = logging.getLogger(__name__)
+Shape = Any
+"""Types, a list with the shape of its items, or names with theirs: `*` for any, a `?` after one that may be missing."""
 
 
 def free_name(path: Path) -> Path:
@@ -103,3 +104,17 @@ def no_prediction(path: Path, content: bytes, record: Any) -> str:
     if not seal and not fits(record, _RECORD):
         return f"{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
     return ""
+
+
+def fits(value: object, shape: Shape) -> bool:
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+    if not isinstance(shape, dict):
+        return isinstance(value, shape)
+    if not isinstance(value, dict):
+        return False
+    if "*" in shape:
+        return all(fits(each, shape["*"]) for each in value.values())
+    wanted = {name.removesuffix("?"): each for name, each in shape.items()}
+    there = all(name in value for name in shape if not name.endswith("?"))
+    return there and all(fits(value[name], each) for name, each in wanted.items() if name in value)

@@ -19,7 +19,7 @@ from retrial.types import Outcome
 from tests.support.rows import attempt, record, row
 
 PAINT = (
-    "from retrial.system import colours; print(colours.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+    "from retrial.system import console; print(console.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
 )
 
 

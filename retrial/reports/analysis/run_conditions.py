@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.store import shapes
+from retrial.store import integrity
 from retrial.store.runs import read_json
 from retrial.system.console import counted, some
 from retrial.types import Outcome
@@ -116,7 +116,7 @@ def read_results(path: Path) -> dict[str, Any]:
         kind = f"of a {content['kind']}" if isinstance(content, dict) else "no JSON object"
         raise UsageError(f"{path} is {kind}, not the results of one run: name a run that report.py has scored.")
     known = {str(outcome) for outcome in Outcome}
-    if not shapes.fits(content, RESULTS) or not all(row["outcome"] in known for row in content["instances"]):
+    if not integrity.fits(content, RESULTS) or not all(row["outcome"] in known for row in content["instances"]):
         raise UsageError(f"{path} is no results.json that report.py wrote: it lacks what every one has.")
     return content
 
@@ -124,7 +124,7 @@ def read_results(path: Path) -> dict[str, Any]:
 def read_config(path: Path) -> dict[str, Any]:
     """The run.json beside one; nothing where there is none, or another's: then it is not known how the run was made."""
     found = read_json(path) if path.is_file() else {}
-    return found if shapes.fits(found, CONFIG) else {}
+    return found if integrity.fits(found, CONFIG) else {}
 
 
 def refuse_other_benchmark(a: Side, b: Side) -> None:
