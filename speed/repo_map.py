@@ -16,7 +16,7 @@ from pathlib import Path
 from retrial.agents.edit import file_picker, repo_map
 from retrial.agents.edit.repo_map import grammars
 from retrial.benchmarks.swebench import RESERVED
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.patches.clones import RepositoryTree
 from retrial.reports.analysis.stats import wilson
 from retrial.types import Environment, Task
@@ -93,7 +93,7 @@ def editable(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
         path: content
         for path, content in files.items()
-        if len(content) <= file_picker.SHOWN and b"\0" not in content and not apply.matches(path, RESERVED)
+        if len(content) <= file_picker.SHOWN and b"\0" not in content and not policy.matches(path, RESERVED)
     }
 
 

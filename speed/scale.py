@@ -27,7 +27,7 @@ from retrial.grading import verdict_cache
 from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import check_selection
 from retrial.patches import apply
-from retrial.patches.apply import Selection
+from retrial.patches.policy import Selection
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
 from tests.support.exercises import RIGHT, STUB, TESTS

@@ -17,8 +17,8 @@ from retrial.grading.calibration import Calibration, Worth
 from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import select
 from retrial.options import ReportOptions
-from retrial.patches import apply
-from retrial.patches.apply import Selection
+from retrial.patches import policy
+from retrial.patches.policy import Selection
 from retrial.protocols import Benchmark, Site
 from retrial.reports import console
 from retrial.reports.results import SCHEMA
@@ -87,7 +87,7 @@ class Calibrator:
         return found, (*gold, stub)
 
     def _gold(self, task: Task, answer: Answer, known: Reference | None) -> tuple[Verdict, ...]:
-        selection = select(task, answer.patch, apply.touched(answer.patch))
+        selection = select(task, answer.patch, policy.touched(answer.patch))
         if isinstance(selection, Verdict):
             return (selection,) * calibration.RUNS
         check = known.strict(answer.check) if known else answer.check

@@ -17,7 +17,7 @@ from retrial.grading.judge import STATUS_READER, proof
 from retrial.grading.run_check import check_selection, run_check, select
 from retrial.language import Language
 from retrial.languages.canaries.candidates import NAME
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.protocols import Sandbox
 from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
 
@@ -169,7 +169,7 @@ def shown(
     check = replace(answer.check, optional=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
-    selection = select(task, answer.patch, apply.touched(answer.patch))
+    selection = select(task, answer.patch, policy.touched(answer.patch))
     if found is None and not isinstance(selection, Verdict):
         found = check_selection(task, selection, swebench_canaries.plant(check, task.environment, sandbox), sandbox)
         if found.resolved:
@@ -179,7 +179,7 @@ def shown(
 
 def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Reference | None:
     """What the reference showed here when `--gold` was run; None when it was not."""
-    selection = select(task, answer.patch, apply.touched(answer.patch))
+    selection = select(task, answer.patch, policy.touched(answer.patch))
     found = None
     if not isinstance(selection, Verdict):
         found = verdicts.get(verdict_cache.key(task, selection.patch, answer.check, sandbox))

@@ -12,9 +12,10 @@ from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
 from retrial.grading import canaries, prebuild
 from retrial.grading.judge import judge
 from retrial.language import Language
-from retrial.patches import apply
-from retrial.patches.apply import Selection
+from retrial.patches import apply, policy
 from retrial.patches.names import encode
+from retrial.patches.parser import normalise
+from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
 from retrial.system import host
 from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
@@ -31,11 +32,11 @@ def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Ve
     """
     try:
         if task.anywhere:
-            return apply.select_anywhere(apply.normalise(patch), task.reserved, also)
+            return policy.select_anywhere(normalise(patch), task.reserved, also)
         base = task.tree.files()
-        found = apply.select(apply.normalise(patch), apply.counts(task, base))
-        if task.partial and any(path in task.partial for path in apply.touched(found.patch)):
-            return apply.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
+        found = policy.select(normalise(patch), policy.counts(task, base))
+        if task.partial and any(path in task.partial for path in policy.touched(found.patch)):
+            return policy.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
     return found
@@ -137,7 +138,7 @@ def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     if check.reinstall is None:
         return container_script.SCRIPT
     try:
-        needed = reinstall.needed(apply.touched(patch), check.reinstall, task.environment, sandbox)
+        needed = reinstall.needed(policy.touched(patch), check.reinstall, task.environment, sandbox)
     except InstallDiffers as error:
         raise InstallDiffers(f"{task.instance_id}: {error}.") from None
     return container_script.SCRIPT if needed else container_script.LEAN
@@ -164,7 +165,7 @@ def lint(task: Task, patch: str) -> tuple[str, ...]:
     """What is wrong with the edited files themselves that was not wrong before; reads, never runs."""
     if task.language not in registry.names("languages"):
         return ()
-    before = task.tree.some(apply.touched(patch))
+    before = task.tree.some(policy.touched(patch))
     return _language(task).lint(before, apply.patched(before, patch).files)
 
 

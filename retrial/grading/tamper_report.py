@@ -10,8 +10,8 @@ from itertools import islice
 
 from retrial import registry
 from retrial.errors import PatchError
-from retrial.patches import apply
-from retrial.patches.apply import Change
+from retrial.patches import policy
+from retrial.patches.parser import Change, parse
 from retrial.types import Check, Task, Verdict
 
 LISTED = 50
@@ -103,9 +103,9 @@ def _kind(task: Task, change: Change, path: str) -> str:
     if not change.regular:
         return "submodule" if change.mode.startswith("16") else "symlink"
     for kind, globs in KINDS.items():
-        if apply.matches(path, globs):
+        if policy.matches(path, globs):
             return kind
-    if not apply.matches(path, task.reserved):
+    if not policy.matches(path, task.reserved):
         return "other"
     # What is left is reserved for its name alone, such as a module of the standard library's.
     return "test" if re.search("test|spec", path, re.IGNORECASE) else "start-up"
@@ -138,7 +138,7 @@ def _added(change: Change) -> Iterator[tuple[int, str]]:
 
 def _changes(patch: str) -> tuple[Change, ...]:
     try:
-        return apply.parse(patch)
+        return parse(patch)
     except PatchError:
         # Refused as a whole, and the verdict says so.
         return ()

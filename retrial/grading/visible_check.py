@@ -8,8 +8,8 @@ from dataclasses import replace
 from retrial.errors import InstallDiffers
 from retrial.grading import verdict_cache
 from retrial.grading.run_check import check_selection, lint, nothing_to_check, select
-from retrial.patches import apply
-from retrial.patches.apply import Selection
+from retrial.patches import policy
+from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
 
@@ -66,7 +66,7 @@ class VisibleCheck:
             return selection, recorded
         fallbacks: tuple[str, ...] = ()
         try:
-            check, fallbacks = self._choose(apply.touched(selection.patch))
+            check, fallbacks = self._choose(policy.touched(selection.patch))
             if isinstance(check, Check):
                 verdict = check_selection(self._task, selection, check, self._sandbox)
                 return selection, replace(verdict, chosen=check.chosen, fallbacks=fallbacks)

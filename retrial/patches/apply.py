@@ -1,159 +1,25 @@
-"""Patches: what they touch, which part of it counts, and what a tree looks like afterwards."""
+"""Apply a patch, and make one: what a tree looks like afterwards, and what differs between two trees."""
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase, translate
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from retrial.errors import NotMeasured, PatchError
 from retrial.patches import git, untrusted_files
-from retrial.patches.hunks import CHOPPED
-from retrial.patches.names import check_name, decode, encode
-from retrial.patches.parser import Change, Kind, normalise, parse
+from retrial.patches.names import decode, encode
+from retrial.patches.parser import Change, Kind, joined, parse, paths_of
 from retrial.patches.untrusted_files import File
 from retrial.system import scratch
-from retrial.types import Task
-
-__all__ = [
-    "Change",
-    "Kind",
-    "Patched",
-    "Selection",
-    "normalise",
-    "parse",
-    "select",
-    "counts",
-    "writable",
-    "select_anywhere",
-]
-__all__ += ["touched", "reduced", "matches", "patched", "apply", "diff"]
 
 MAX_COPIED_BYTES = 50_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    patch: str
-    """The part that counts, written anew; empty when nothing does."""
-    dropped: tuple[str, ...]
-    """Paths that the patch touches and that do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patched:
     files: dict[str, bytes]
     executable: frozenset[str]
-
-
-def select(patch: str, counts: Callable[[Change], bool]) -> Selection:
-    """Keep the changes of regular files that count.
-
-    Raises: PatchError when the patch as a whole is refused.
-    """
-    changes = parse(patch)
-    kept: list[Change] = []
-    dropped: dict[str, None] = {}
-    for change in changes:
-        if change.regular and counts(change):
-            kept.append(change)
-        else:
-            dropped |= dict.fromkeys(change.paths)
-    # Whether git reads it as we do is seen where it is applied.
-    return Selection(_joined(kept), tuple(dropped))
-
-
-def select_anywhere(patch: str, reserved: Collection[str], also: Collection[str]) -> Selection:
-    """As `select`, for a task that is a whole repository: all but `reserved` files count, and those in `also`.
-
-    Raises: PatchError, also when git cannot read the patch as it was written: then no other runner could apply it.
-    """
-    found = select(patch, lambda change: all(path in also or not matches(path, reserved) for path in change.paths))
-    if patch.strip():
-        _check_readable(patch)
-    return found
-
-
-def _check_readable(patch: str) -> None:
-    changes, problems = parse(patch), list[PatchError]()
-    with scratch.folder() as folder:
-        for missing in range(CHOPPED + 1):
-            try:
-                _git_apply("--numstat", "-z", changes=changes, cwd=folder, text=patch + "\n" * missing)
-            except PatchError as error:
-                problems.append(error)
-            else:
-                return
-    raise problems[0]
-
-
-def touched(patch: str) -> list[str]:
-    return _touched(parse(patch))
-
-
-def reduced(
-    found: Selection, base: Mapping[str, bytes], rules: Mapping[str, Callable[[bytes, bytes], bytes]]
-) -> Selection:
-    """The selection with files of which only a part counts cut down to that part.
-
-    Raises: PatchError when it does not apply.
-    """
-    after = patched(base, found.patch).files
-    kept = dict(after)
-    for path, rule in rules.items():
-        if path in base:
-            # A file that was deleted is there again: it is no source.
-            kept[path] = rule(base[path], after.get(path, base[path]))
-    cut = tuple(path for path in rules if kept.get(path) != after.get(path))
-    if not cut:
-        return found
-    return Selection(diff(base, kept), (*found.dropped, *cut))
-
-
-def counts(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
-    """The rule of a task whose tree has the files `base`."""
-
-    def rule(change: Change) -> bool:
-        # A copy may be of any file that the agent saw.
-        sources = base if change.kind is Kind.COPIED else task.editable
-        return (change.old is None or change.old in sources) and (
-            change.new is None or writable(task, change.new, base)
-        )
-
-    return rule
-
-
-def writable(task: Task, path: str, base: Collection[str]) -> bool:
-    """A patch may change this file, or add it."""
-    if task.anywhere:
-        return not matches(path, task.reserved)
-    if path in task.editable:
-        return True
-    name = PurePosixPath(path).name
-    return (
-        path not in base
-        and _folder(path) in {_folder(editable) for editable in task.editable}
-        and any(fnmatchcase(name, glob) for glob in task.addable)
-        and not matches(path, task.reserved)
-    )
-
-
-def matches(path: str, globs: Iterable[str]) -> bool:
-    """By name, or by the whole path where the glob has a slash."""
-    by_name, by_path = _compiled(tuple(globs))
-    return bool(by_name.match(path.rpartition("/")[2]) or by_path.match(path))
-
-
-@functools.lru_cache(maxsize=64)
-def _compiled(globs: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Hundreds of globs may be asked about every path of every patch."""
-    with_slash = [glob for glob in globs if "/" in glob]
-    without = [glob for glob in globs if "/" not in glob]
-    by_name, by_path = (re.compile("|".join(map(translate, each)) or "(?!)") for each in (without, with_slash))
-    return by_name, by_path
 
 
 def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] = ()) -> Patched:
@@ -164,7 +30,7 @@ def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] 
     changes = parse(patch)
     after = dict(files)
     modes = set(executable)
-    before = {path: File(files[path], path in modes) for path in _touched(changes) if path in files}
+    before = {path: File(files[path], path in modes) for path in paths_of(changes) if path in files}
     for path, file in _results(changes, before).items():
         after.pop(path, None)
         modes.discard(path)
@@ -181,7 +47,7 @@ def apply(folder: Path, patch: str) -> None:
     Raises: PatchError when it does not apply or would go through a symlink; then nothing has changed.
     """
     changes = parse(patch)
-    found = {path: untrusted_files.read(folder, path) for path in _touched(changes)}
+    found = {path: untrusted_files.read(folder, path) for path in paths_of(changes)}
     results = _results(changes, {path: file for path, file in found.items() if file is not None})
     for path, file in results.items():
         if file is not None:
@@ -242,21 +108,21 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
         git.lay(git_dir)
         for path, file in before.items():
             untrusted_files.write(work, path, file)
-        _git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)
-        return {path: _file(work / path) for path in _touched(changes)}
+        git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)
+        return {path: _file(work / path) for path in paths_of(changes)}
 
 
 def _file(path: Path) -> File | None:
     return File(path.read_bytes(), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
 
 
-def _git_apply(
+def git_apply(
     *options: str, changes: Collection[Change], cwd: Path, git_dir: Path | None = None, text: str = ""
 ) -> None:
     """Run `git apply`, which lists what it does: that must be what we think the patch does."""
     done = git.run(
         "apply", "--whitespace=nowarn", *options,
-        stdin=encode(text or _joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
+        stdin=encode(text or joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
     )  # fmt: skip
     if done.returncode:
         raise PatchError(f"The patch does not apply: {done.complaint}.")
@@ -293,15 +159,3 @@ def _check_folders(changes: Iterable[Change], after: Mapping[str, bytes]) -> Non
 def _folders(path: str) -> Iterator[str]:
     while path := path.rpartition("/")[0]:
         yield path
-
-
-def _touched(changes: Iterable[Change]) -> list[str]:
-    return list(dict.fromkeys(check_name(path) for change in changes for path in change.paths))
-
-
-def _joined(changes: Iterable[Change]) -> str:
-    return "".join(change.text for change in changes)
-
-
-def _folder(path: str) -> PurePosixPath:
-    return PurePosixPath(path).parent

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import struct
 import subprocess
-import zlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
-from typing import TypeAlias
 
 from retrial.errors import NotMeasured, UsageError
 from retrial.patches.names import encode
+from retrial.patches.packfile import Entry, Pack, add_tree
 from retrial.system import subprocesses
 
 SECONDS = 120.0
@@ -41,10 +36,6 @@ _NOWHERE = "/dev/null/none"
 
 # `info/attributes` wins over every .gitattributes of a tree, so bytes stay what they are.
 _ATTRIBUTES = "* -text !eol !crlf -ident !filter !working-tree-encoding !diff !textconv !merge !whitespace\n"
-
-_KINDS = {"commit": 1, "tree": 2, "blob": 3}
-
-_Entry: TypeAlias = "tuple[str, bytes] | dict[bytes, _Entry]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,7 @@ def commit(git_dir: Path, branch: str, files: Mapping[str, tuple[str, bytes]]) -
 
     The objects are written here: no file of a work tree is read, and no process is needed.
     """
-    root: dict[bytes, _Entry] = {}
+    root: dict[bytes, Entry] = {}
     for path, entry in files.items():
         *folders, name = encode(path).split(b"/")
         tree = root
@@ -142,74 +133,9 @@ def commit(git_dir: Path, branch: str, files: Mapping[str, tuple[str, bytes]]) -
                 raise NotMeasured(f"'{path}' lies below a file.")
             tree = inner
         tree[name] = entry
-    pack = _Pack()
-    tree_id = _add_tree(pack, root).hex().encode()
+    pack = Pack()
+    tree_id = add_tree(pack, root).hex().encode()
     text = b"tree %s\nauthor %s\ncommitter %s\n\nBase\n" % (tree_id, IDENTITY, IDENTITY)
     commit_id = pack.add("commit", text)
     pack.write(git_dir / "objects" / "pack")
     (git_dir / "refs" / "heads" / branch).write_text(commit_id.hex() + "\n")
-
-
-def _add_tree(pack: _Pack, tree: Mapping[bytes, _Entry]) -> bytes:
-    lines: dict[bytes, bytes] = {}
-    for name, entry in tree.items():
-        if isinstance(entry, dict):
-            # Git sorts a folder as if its name ended in a slash.
-            lines[name + b"/"] = b"40000 %s\0%s" % (name, _add_tree(pack, entry))
-        else:
-            mode, content = entry
-            lines[name] = b"%s %s\0%s" % (mode.encode(), name, pack.add("blob", content))
-    return pack.add("tree", b"".join(lines[key] for key in sorted(lines)))
-
-
-class _Pack:
-    """Objects in one file, and the index that git finds them by: thousands of files of their own take seconds.
-
-    They are not compressed, as no repository of ours lives longer than an attempt. `git fast-import` would do the same
-    in five times the time, and needs a process, which for a small task is most of the work.
-    """
-
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self._size = 12
-        self._found: dict[bytes, tuple[int, int]] = {}
-        """Object id → checksum and place."""
-
-    def add(self, kind: str, content: bytes) -> bytes:
-        whole = b"%s %d\0%s" % (kind.encode(), len(content), content)
-        name = hashlib.sha1(whole, usedforsecurity=False).digest()
-        if name not in self._found:
-            chunk = _pack_header(_KINDS[kind], len(content)) + zlib.compress(content, 0)
-            self._found[name] = zlib.crc32(chunk), self._size
-            self._chunks.append(chunk)
-            self._size += len(chunk)
-            if self._size >> 31:
-                raise NotMeasured("The files are more than 2 GiB, which is more than one commit of ours can hold.")
-        return name
-
-    def write(self, folder: Path) -> None:
-        body = b"".join((b"PACK", struct.pack(">II", 2, len(self._found)), *self._chunks))
-        digest = hashlib.sha1(body, usedforsecurity=False)
-        path = folder / f"pack-{digest.hexdigest()}.pack"
-        path.write_bytes(body + digest.digest())
-        path.with_suffix(".idx").write_bytes(self._index(digest.digest()))
-
-    def _index(self, pack_digest: bytes) -> bytes:
-        names = sorted(self._found)
-        up_to = Counter(name[0] for name in names)
-        fan = accumulate(up_to[first] for first in range(256))
-        checksums, places = zip(*(self._found[name] for name in names), strict=True)
-        tables = [struct.pack(f">{len(table)}I", *table) for table in (tuple(fan), checksums, places)]
-        body = b"".join((b"\xfftOc\0\0\0\2", tables[0], *names, *tables[1:], pack_digest))
-        return body + hashlib.sha1(body, usedforsecurity=False).digest()
-
-
-def _pack_header(kind: int, size: int) -> bytes:
-    """Kind and size, seven bits a byte (four in the first), the lowest first."""
-    byte, size = kind << 4 | size & 15, size >> 4
-    header = bytearray()
-    while size:
-        header.append(byte | 0x80)
-        byte, size = size & 0x7F, size >> 7
-    header.append(byte)
-    return bytes(header)

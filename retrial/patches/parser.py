@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -307,3 +307,11 @@ def _mode(extended: Mapping[str, str]) -> str:
     modes += extended.get("index", "").split(" ")[1:]
     # One mention of something other than a file is enough.
     return next((mode for mode in modes if not mode.startswith("100")), modes[0] if modes else "")
+
+
+def paths_of(changes: Iterable[Change]) -> list[str]:
+    return list(dict.fromkeys(check_name(path) for change in changes for path in change.paths))
+
+
+def joined(changes: Iterable[Change]) -> str:
+    return "".join(change.text for change in changes)

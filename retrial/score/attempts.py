@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial.errors import PatchError
-from retrial.patches.apply import normalise
+from retrial.patches.parser import normalise
 from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.reports.rows import Row
 from retrial.score.predictions_file import Submission

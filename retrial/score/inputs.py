@@ -12,7 +12,7 @@ from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
 from retrial.options import ReportOptions
-from retrial.patches.apply import normalise
+from retrial.patches.parser import normalise
 from retrial.protocols import Benchmark, Context
 from retrial.score import merge, predictions_file
 from retrial.score.merge import Merged

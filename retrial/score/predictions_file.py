@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retrial.errors import PatchError, UsageError
-from retrial.patches import apply
+from retrial.patches.parser import normalise
 from retrial.store import integrity
 from retrial.system.files import read_file
 
@@ -127,7 +127,7 @@ def _submission(row: Any, known: Collection[str], where: str, problems: list[str
 
 def _clean(patch: str | None) -> str:
     try:
-        return apply.normalise(patch or "")
+        return normalise(patch or "")
     except PatchError:
         return patch or ""
 

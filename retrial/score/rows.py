@@ -7,7 +7,7 @@ from retrial import registry
 from retrial.benchmarks.swebench import container_script, grader
 from retrial.errors import PatchError
 from retrial.grading import canaries
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.protocols import Reader
 from retrial.reports.rows import Row
 from retrial.score import official_report
@@ -54,7 +54,7 @@ def _verdict(scored: Scored) -> Verdict:
 
 def _finds_gold_file(scored: Scored) -> bool:
     try:
-        return not set(apply.touched(scored.submission.patch)).isdisjoint(scored.gold_files)
+        return not set(policy.touched(scored.submission.patch)).isdisjoint(scored.gold_files)
     except PatchError:
         return False
 

@@ -11,8 +11,8 @@ from retrial.grading.calibration import calibrated
 from retrial.grading.reference_runs import Reference, recorded, reference, shown, stub_void
 from retrial.grading.run_check import check_selection, select
 from retrial.grading.tamper_report import Tampering
-from retrial.patches import apply
-from retrial.patches.apply import Selection
+from retrial.patches import policy
+from retrial.patches.policy import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.score.predictions_file import Submission
 from retrial.store.runs import FROM_CACHE
@@ -76,10 +76,10 @@ class Scorer:
         answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = self._reference(task, answer)
-        selection = select(task, submission.patch, apply.touched(answer.patch))
+        selection = select(task, submission.patch, policy.touched(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
         counted = "" if isinstance(selection, Verdict) else selection.patch
-        offline = not answer.check.network and reinstall.changes_dependencies(apply.touched(counted))
+        offline = not answer.check.network and reinstall.changes_dependencies(policy.touched(counted))
         if verdict.dropped or offline:
             # The official runner would have taken the whole patch, and fetched what the package then depends on.
             verdict = replace(verdict, official=None)
@@ -94,7 +94,7 @@ class Scorer:
             cached=cached,
             check=_kept(answer.check),
             counted=counted,
-            gold_files=tuple(apply.touched(answer.patch)),
+            gold_files=tuple(policy.touched(answer.patch)),
             tampering=tamper_report.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )

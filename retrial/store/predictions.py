@@ -10,7 +10,7 @@ from typing import Any
 from retrial.attempts import Attempt, Effort, Prediction
 from retrial.chat import Usage
 from retrial.errors import PatchError
-from retrial.patches import apply
+from retrial.patches.parser import Change, Kind, parse
 from retrial.types import Outcome, Status, Verdict
 
 # What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
@@ -172,22 +172,22 @@ def _common(attempt: Attempt) -> dict[str, object]:
 @functools.lru_cache(maxsize=32)
 def _files(patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Asked of every attempt when it ends, and again of the prediction."""
-    changes = apply.parse(patch) if patch else ()
-    added = (change.new for change in changes if change.kind is apply.Kind.ADDED and change.new)
-    edited = (change.new or change.old or "" for change in changes if change.kind is not apply.Kind.ADDED)
+    changes = parse(patch) if patch else ()
+    added = (change.new for change in changes if change.kind is Kind.ADDED and change.new)
+    edited = (change.new or change.old or "" for change in changes if change.kind is not Kind.ADDED)
     return tuple(added), tuple(edited)
 
 
 def without_tests(patch: str, editable: Collection[str]) -> str:
     """As leaderboards score it: without test paths (but for files that the task is about), empty for none."""
     try:
-        changes = apply.parse(patch)
+        changes = parse(patch)
     except PatchError:
         # Refused as a whole; whoever scores it will see that for themselves.
         return patch
     return "".join(change.text for change in changes if not _is_test(change) or change.new in editable)
 
 
-def _is_test(change: apply.Change) -> bool:
+def _is_test(change: Change) -> bool:
     name = f"/{change.new or change.old or ''}"
     return any(part in name for part in TEST_PATHS)

@@ -11,7 +11,7 @@ import pytest
 from retrial import registry
 from retrial.benchmarks import open_benchmark
 from retrial.options import HarnessOptions
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.protocols import Benchmark, Context
 from retrial.store.runs import SAFE
 from retrial.types import Check
@@ -58,8 +58,8 @@ def test_a_task_knows_nothing_of_its_answer(benchmark: Benchmark) -> None:
 
 def test_the_reference_is_a_patch_whose_files_count(benchmark: Benchmark) -> None:
     for task in benchmark.tasks():
-        touched = apply.touched(benchmark.answer(task.instance_id).patch)
-        assert touched and all(apply.writable(task, path, ()) for path in touched)
+        touched = policy.touched(benchmark.answer(task.instance_id).patch)
+        assert touched and all(policy.writable(task, path, ()) for path in touched)
 
 
 def test_both_checks_name_what_they_run(benchmark: Benchmark) -> None:

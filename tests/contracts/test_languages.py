@@ -12,7 +12,8 @@ from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading.run_check import run_check
 from retrial.language import Language
-from retrial.patches.apply import diff, matches, writable
+from retrial.patches.apply import diff
+from retrial.patches.policy import matches, writable
 from retrial.protocols import Sandbox
 from retrial.system.paths import PROJECT
 from retrial.types import Outcome, Status, Task

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import PatchError
 from retrial.grading import run_check
-from retrial.patches.apply import apply, diff, parse, patched
+from retrial.patches.apply import apply, diff, patched
+from retrial.patches.parser import parse
 from retrial.system.files import remove_all
 from retrial.types import Outcome, Task, Verdict
 from tests.fuzz.mutation import NAMES, changed_lines, fuzz

@@ -12,7 +12,7 @@ from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from retrial.errors import PatchError, UsageError
-from retrial.patches.apply import parse
+from retrial.patches.parser import parse
 from retrial.score import predictions_file
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz
 from tests.support.odd_patches import PLAIN, sample

@@ -13,7 +13,8 @@ from retrial.grading import canaries
 from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import check_selection, select
 from retrial.grading.verdict_cache import Verdicts
-from retrial.patches.apply import Selection, diff
+from retrial.patches.apply import diff
+from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
 from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict
 from tests.support.exercises import STUB, write_exercise

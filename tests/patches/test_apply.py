@@ -10,7 +10,9 @@ import pytest
 
 from retrial.errors import PatchError, UsageError
 from retrial.patches import git
-from retrial.patches.apply import apply, counts, diff, parse, patched, select, select_anywhere, writable
+from retrial.patches.apply import apply, diff, patched
+from retrial.patches.parser import parse
+from retrial.patches.policy import counts, select, select_anywhere, writable
 from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
 
 

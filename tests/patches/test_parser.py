@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import PatchError
-from retrial.patches.apply import Kind, apply, diff, normalise, parse, patched, select
+from retrial.patches.apply import apply, diff, patched
+from retrial.patches.parser import Kind, normalise, parse
+from retrial.patches.policy import select
 from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
 # What is applied, and how

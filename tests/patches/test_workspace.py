@@ -12,7 +12,9 @@ import pytest
 
 from retrial.errors import PatchError, TreeError
 from retrial.patches import git
-from retrial.patches.apply import parse, patched, select
+from retrial.patches.apply import patched
+from retrial.patches.parser import parse
+from retrial.patches.policy import select
 from retrial.patches.workspace import FILE_BYTES, MAX_BYTES, Folder, open_workspace, signatures
 from retrial.protocols import Workspace
 from retrial.system import files as system_files

@@ -7,8 +7,10 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.patches.apply import Change, patched, select
+from retrial.patches.apply import patched
 from retrial.patches.names import quote
+from retrial.patches.parser import Change
+from retrial.patches.policy import select
 from retrial.types import Environment, Task
 from tests.support.repository_task import MemoryTree
 

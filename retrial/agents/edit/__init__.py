@@ -15,7 +15,7 @@ from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import Effort
 from retrial.chat import Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.patches.names import decode, encode
 from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
 from retrial.system import paths
@@ -210,9 +210,9 @@ class Session:
         """What was offered, and new files. A file that is there is never written over unseen; one of a repository's
         that can be shown is told apart later."""
         if path in self._offered or path in self._sizes:
-            return apply.writable(self._task, path, ())
+            return policy.writable(self._task, path, ())
         there = self._task.tree.some([path])
-        return path not in there and apply.writable(self._task, path, there)
+        return path not in there and policy.writable(self._task, path, there)
 
     def _apply(self, found: Edits) -> Edits:
         """All of them; or none, with the problem."""

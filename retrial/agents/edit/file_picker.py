@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from retrial import registry
 from retrial.agents.edit import repo_map
-from retrial.patches import apply, git
+from retrial.patches import git, policy
 from retrial.types import Task
 
 LISTED = 400
@@ -61,7 +61,7 @@ def editable(task: Task) -> dict[str, bytes]:
     return {
         path: content
         for path, content in task.tree.files().items()
-        if path not in links and path.isprintable() and b"\0" not in content and not apply.matches(path, task.reserved)
+        if path not in links and path.isprintable() and b"\0" not in content and not policy.matches(path, task.reserved)
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from retrial import registry
 from retrial.errors import PatchError, TreeError, UsageError
 from retrial.language import Language
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.patches.names import check_name, plain_path
 from retrial.store import integrity
 from retrial.system.files import read_real_file, special_kind, why_unreadable
@@ -168,7 +168,7 @@ def _language(name: str) -> Language:
 
 
 def _is_test(path: str, language: Language) -> bool:
-    return apply.matches(path, language.tests)
+    return policy.matches(path, language.tests)
 
 
 def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language: Language) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
         if path.endswith(language.suffixes)
         and not any(path in names for names in files.values())
         and os.path.dirname(path) in folders
-        and not apply.matches(path, language.reserved)
+        and not policy.matches(path, language.reserved)
     ]
     return (*listed, *unlisted)
 

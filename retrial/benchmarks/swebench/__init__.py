@@ -18,8 +18,9 @@ from retrial.benchmarks.swebench.rows import Origin, Row
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.errors import UsageError
 from retrial.options import NEARBY
-from retrial.patches import apply, shared_clones
+from retrial.patches import apply, policy, shared_clones
 from retrial.patches.clones import RepositoryTree
+from retrial.patches.parser import normalise
 from retrial.patches.shared_clones import Source
 from retrial.protocols import Context
 from retrial.store.runs import file_name
@@ -101,7 +102,7 @@ class SweBench:
     def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
         row = self._rows[instance_id]
         secrets = row.secrets()
-        hidden_tests = apply.touched(secrets.test_patch)
+        hidden_tests = policy.touched(secrets.test_patch)
         if self._visible_tests == "none":
             return "no visible tests were asked for"
         if not eval_scripts.bare_command(secrets.eval_script, hidden_tests):
@@ -141,12 +142,12 @@ class SweBench:
         check = self._check(scripts, required, SECONDS, more=assets, reinstall=self._reinstall(secrets.eval_script))
         look = eval_scripts.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
-        return Answer(patch=apply.normalise(secrets.patch), check=replace(check, prebuild=fetched))
+        return Answer(patch=normalise(secrets.patch), check=replace(check, prebuild=fetched))
 
     def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
         """The test files to run, as they are at the base commit; none for the whole suite."""
         if self._visible_tests == "original":
-            return tuple(path for path in _tree(row).some(hidden_tests) if apply.matches(path, RESERVED))
+            return tuple(path for path in _tree(row).some(hidden_tests) if policy.matches(path, RESERVED))
         if self._visible_tests == NEARBY:
             return nearby_tests.choose(tuple(edited), _tree(row).files())
         return ()
@@ -213,7 +214,7 @@ def _required(row: Row) -> Required:
 def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
     """Those that a canary can go into: modules of Python, whose runners we know."""
     python = official_grader.parsers().get(row.log_parser) == "python"
-    return tuple(path for path in apply.touched(test_patch) if python and path.endswith(".py"))
+    return tuple(path for path in policy.touched(test_patch) if python and path.endswith(".py"))
 
 
 def _environment(row: Row) -> Environment:

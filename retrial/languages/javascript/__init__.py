@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import host, reference, shell
 from retrial.languages.javascript import canary, node_test
-from retrial.patches import apply
+from retrial.patches import policy
 from retrial.types import Canary
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.
@@ -107,7 +107,7 @@ def script(suite: Suite) -> str:
         return SETTINGS + suite.command
     node = node_test.wanted(suite.contents)
     # By path Jest would run helpers of the tests as well.
-    tests = shlex.join([path for path in suite.tests if apply.matches(path, RUN)] or suite.tests)
+    tests = shlex.join([path for path in suite.tests if policy.matches(path, RUN)] or suite.tests)
     if suite.hidden:
         return SETTINGS + shell.TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
@@ -116,12 +116,12 @@ def script(suite: Suite) -> str:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return canary.candidates({path: text for path, text in files.items() if apply.matches(path, RUN)})
+    return canary.candidates({path: text for path, text in files.items() if policy.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Every test of the list is switched on; one that is skipped by `test.skip` is not of the list."""
-    return {path: SKIPPED.sub(rb"\1", text) if apply.matches(path, TESTS) else text for path, text in files.items()}
+    return {path: SKIPPED.sub(rb"\1", text) if policy.matches(path, TESTS) else text for path, text in files.items()}
 
 
 def toolchain() -> Toolchain | str:

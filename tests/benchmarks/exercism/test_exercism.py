@@ -10,7 +10,8 @@ import pytest
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.errors import UsageError
 from retrial.grading.run_check import select
-from retrial.patches.apply import Selection, diff, patched
+from retrial.patches.apply import diff, patched
+from retrial.patches.policy import Selection
 from tests.support.exercises import RIGHT, write_exercise
 
 

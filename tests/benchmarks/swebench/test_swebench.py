@@ -13,7 +13,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench import SweBench, container_script
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
-from retrial.patches.apply import matches
+from retrial.patches.policy import matches
 from retrial.protocols import Context
 from retrial.types import Check
 from tests.support import image_task

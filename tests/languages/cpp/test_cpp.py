@@ -16,7 +16,7 @@ from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages import cpp
 from retrial.languages.cpp.results import parser as reader
-from retrial.patches import apply
+from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.sandboxes import bwrap
 from retrial.sandboxes.prepare import make_ready, skipped
@@ -110,11 +110,11 @@ def test_the_framework_is_no_source_of_the_task(benchmark: Exercism, task: Task)
 
 @pytest.mark.parametrize("name", ["more_test.cpp", "test/catch.hpp", "test/more.h", "catch.hpp", "CMakeLists.txt"])
 def test_tests_and_build_files_cannot_be_added(name: str, task: Task) -> None:
-    assert not apply.writable(task, name, task.tree.files())
+    assert not policy.writable(task, name, task.tree.files())
 
 
 def test_a_header_can_be_added(task: Task) -> None:
-    assert apply.writable(task, "more.h", task.tree.files())
+    assert policy.writable(task, "more.h", task.tree.files())
 
 
 def test_the_framework_is_compiled_once_for_all_exercises_that_have_the_same() -> None:

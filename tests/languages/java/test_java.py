@@ -16,7 +16,7 @@ from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages import java
 from retrial.languages.java.results import parser as reader
-from retrial.patches import apply
+from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.types import Check, Execution, Outcome, Status, Task
 from tests.parts import ready
@@ -149,14 +149,14 @@ def task(benchmark: Exercism) -> Task:
 
 @pytest.mark.parametrize("name", ["module-info.java", "package-info.java", "ParcelLockersTest.java", "MoreTests.java"])
 def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str, task: Task) -> None:
-    assert not apply.writable(task, f"src/main/java/{name}", task.tree.files())
+    assert not policy.writable(task, f"src/main/java/{name}", task.tree.files())
 
 
 def test_a_new_class_beside_the_solution_counts(task: Task) -> None:
     base = task.tree.files()
-    assert apply.writable(task, "src/main/java/Helper.java", base)
+    assert policy.writable(task, "src/main/java/Helper.java", base)
     for path in ("src/test/java/Helper.java", "src/main/resources/a.java", "Helper.java", "pom.xml"):
-        assert not apply.writable(task, path, base)
+        assert not policy.writable(task, path, base)
 
 
 FAILED = """\

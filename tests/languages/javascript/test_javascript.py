@@ -13,7 +13,7 @@ from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages.javascript import make
 from retrial.languages.javascript.results import parser as reader
-from retrial.patches import apply
+from retrial.patches import apply, policy
 from retrial.system.paths import PROJECT
 from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
@@ -148,12 +148,12 @@ def task(benchmark: Exercism) -> Task:
     ],
 )
 def test_a_file_that_a_tool_would_pick_up_by_its_name_does_not_count(name: str, task: Task) -> None:
-    assert not apply.writable(task, name, task.tree.files())
+    assert not policy.writable(task, name, task.tree.files())
 
 
 def test_a_new_module_beside_the_solution_counts(task: Task) -> None:
-    assert apply.writable(task, "helper.js", task.tree.files())
-    assert apply.writable(task, "latest.js", task.tree.files())
+    assert policy.writable(task, "helper.js", task.tree.files())
+    assert policy.writable(task, "latest.js", task.tree.files())
 
 
 def test_the_lock_file_names_no_registry() -> None:

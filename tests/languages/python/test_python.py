@@ -11,7 +11,7 @@ import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.languages.python import LINT_MEMORY_MB, TOO_MUCH, make
-from retrial.patches import apply
+from retrial.patches import policy
 from tests.conftest import PROJECT
 
 
@@ -79,14 +79,14 @@ def test_a_silenced_error_is_an_error() -> None:
 )
 def test_a_file_that_a_runner_would_pick_up_by_its_name_does_not_count(name: str) -> None:
     task = Exercism(DEMO, "demo", languages=("python",)).tasks()[0]
-    assert not apply.writable(task, name, task.tree.files())
+    assert not policy.writable(task, name, task.tree.files())
 
 
 def test_a_new_module_beside_the_solution_counts() -> None:
     task = Exercism(DEMO, "demo", languages=("python",)).tasks()[0]
-    assert apply.writable(task, "my_helper.py", task.tree.files())
-    assert not apply.writable(task, "sub/my_helper.py", task.tree.files())
-    assert not apply.writable(task, "my_helper.txt", task.tree.files())
+    assert policy.writable(task, "my_helper.py", task.tree.files())
+    assert not policy.writable(task, "sub/my_helper.py", task.tree.files())
+    assert not policy.writable(task, "my_helper.txt", task.tree.files())
 
 
 def test_a_file_in_which_every_byte_is_an_error_is_one_error_and_does_not_take_the_machines_memory() -> None:

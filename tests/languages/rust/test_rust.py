@@ -13,7 +13,7 @@ from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages.rust import make
 from retrial.languages.rust.results import parser as reader
-from retrial.patches import apply
+from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
@@ -212,7 +212,7 @@ def task(benchmark: Exercism) -> Task:
     ],
 )
 def test_a_file_that_cargo_would_pick_up_by_its_name_does_not_count(path: str, counts: bool, task: Task) -> None:
-    assert apply.writable(task, path, task.tree.files()) is counts
+    assert policy.writable(task, path, task.tree.files()) is counts
 
 
 def test_the_manifest_counts_in_part(task: Task) -> None:
