@@ -18,7 +18,7 @@ from retrial.benchmarks.swebench.rows import Origin, Row
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.errors import UsageError
 from retrial.options import NEARBY
-from retrial.patches import apply, policy, shared_clones
+from retrial.patches import policy, shared_clones
 from retrial.patches.clones import RepositoryTree
 from retrial.patches.parser import normalise
 from retrial.patches.shared_clones import Source
