@@ -1,4 +1,7 @@
-"""Edit formats: how a model is asked to write edits, and how they are read. `read` keeps what all of them share."""
+"""Edit formats, one file each: prompt, tool schema, parser of replies. `read` is what all of them share.
+
+Imports `grading` and what is below; `agents` and the folders above may import it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from difflib import SequenceMatcher
 
 from retrial.chat import Reply
 from retrial.errors import PatchError
-from retrial.formats.parsing.refused import shown
+from retrial.formats.parsing.reply_text import shorten
 from retrial.patches.names import check_name, encode
 from retrial.protocols import Edit, EditFormat, Edits, Fault
 
@@ -45,7 +48,7 @@ def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Call
         return found
     refused = [edit.path for edit in found.edits if not _inside(edit.path) or not allowed(edit.path)]
     if refused:
-        listed = shown(", ".join(refused))
+        listed = shorten(", ".join(refused))
         return Edits(problem=NOT_ALLOWED.format(path=listed, files=names), fault=Fault.NOT_ALLOWED)
     return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from retrial.chat import Reply
 from retrial.formats.parsing.hunks import EVERYTHING, meant, readable
 from retrial.formats.parsing.matching import Miss, replaced, split
-from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.reply_text import Refused, shorten
 from retrial.formats.parsing.tool_calls import call, items, tool
 from retrial.protocols import Edit, Edits, Fault
 
@@ -68,7 +68,7 @@ def _replaced(number: int, path: str, content: str | None, item: Mapping[str, st
     before, after = item["original_lines"], item["updated_lines"]
     if content is None and before:
         why = NOT_THERE.format(files=names)
-        raise Refused(CANNOT.format(number=number, path=shown(path), why=why), Fault.NOT_ALLOWED)
+        raise Refused(CANNOT.format(number=number, path=shorten(path), why=why), Fault.NOT_ALLOWED)
     blank = not before and not (content or "").strip()
     result = replaced("" if blank else content or "", before, after)
     if isinstance(result, Miss):

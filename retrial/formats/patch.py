@@ -19,8 +19,7 @@ from retrial.formats.parsing.hunks import (
     without_blank_tail,
 )
 from retrial.formats.parsing.matching import split
-from retrial.formats.parsing.refused import Refused, shown
-from retrial.formats.parsing.segments import Segment, segments
+from retrial.formats.parsing.reply_text import Refused, Segment, shorten, split_segments
 from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
@@ -63,7 +62,7 @@ class Patch:
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         listed = ", ".join(files)
-        pieces = list(segments(reply.text))
+        pieces = list(split_segments(reply.text))
         marks = [mark for piece in pieces for line in piece.lines if _is_mark(mark := line.rstrip())]
         try:
             changes = [change for piece in pieces for change in _changes(piece, strict=END in marks)]
@@ -129,7 +128,7 @@ def _own(body: list[str], is_own: Callable[[str], bool], strict: bool) -> list[s
     """
     end = next((at for at, line in enumerate(body) if not is_own(line)), len(body))
     if end < len(body) and (strict or goes_on(body, end)):
-        raise Refused(BAD_LINE.format(line=shown(body[end])))
+        raise Refused(BAD_LINE.format(line=shorten(body[end])))
     return body[:end]
 
 

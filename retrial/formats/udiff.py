@@ -8,9 +8,7 @@ from difflib import unified_diff
 
 from retrial.chat import Reply
 from retrial.formats.parsing.hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
-from retrial.formats.parsing.names import alone, known
-from retrial.formats.parsing.refused import Refused, shown
-from retrial.formats.parsing.segments import Segment, segments
+from retrial.formats.parsing.reply_text import Refused, Segment, read_lone_path, resolve_path, shorten, split_segments
 from retrial.formats.parsing.unified_diff import NULL, Reader, Section
 from retrial.patches import names
 from retrial.protocols import Edit, Edits, Fault
@@ -51,7 +49,7 @@ class Udiff:
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         listed = ", ".join(files)
         try:
-            found = [(piece, list(_changes(piece, files))) for piece in segments(reply.text)]
+            found = [(piece, list(_changes(piece, files))) for piece in split_segments(reply.text)]
             changes = [change for _, made in found for change in made]
             cut = not changes or any(_ends_inside(piece) for piece, made in found if piece.fenced or made)
             if reply.finish == "length" and cut:
@@ -98,17 +96,17 @@ def _change(section: Section, files: Mapping[str, str]) -> Change:
     if not old or old == new == NULL:
         raise Refused(NO_NAME.format(files=", ".join(files)), Fault.NO_NAME)
     if section.marks & {"copy to", "GIT binary patch", "Binary files"}:
-        raise Refused(NO_LINES.format(new=shown(new)))
+        raise Refused(NO_LINES.format(new=shorten(new)))
     if NULL in (old, new):
         kind, path = (Kind.ADD, new) if old == NULL else (Kind.DELETE, old)
         return Change(kind=kind, path=path, hunks=hunks)
     if "rename to" in section.marks:
         return Change(kind=Kind.UPDATE, path=old, hunks=hunks, target=new)
-    if old not in files and known(old, files) == known(new, files) != "":
+    if old not in files and resolve_path(old, files) == resolve_path(new, files) != "":
         # Folders that are not there, as in `old/add.py` and `new/add.py`.
         return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
     if old != new and (new not in files or old in files):
-        raise Refused(TWO_NAMES.format(old=shown(old), new=shown(new)))
+        raise Refused(TWO_NAMES.format(old=shorten(old), new=shorten(new)))
     return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
 
 
@@ -120,7 +118,7 @@ def _plain(name: str, section: Section, files: Mapping[str, str]) -> str:
 
 
 def _may_be_name(name: str, files: Mapping[str, str]) -> bool:
-    return name == NULL or name.startswith(("a/", "b/")) or bool(alone(name, files))
+    return name == NULL or name.startswith(("a/", "b/")) or bool(read_lone_path(name, files))
 
 
 def _ends_inside(segment: Segment) -> bool:

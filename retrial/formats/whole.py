@@ -7,9 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrial.chat import Reply
-from retrial.formats.parsing.fences import FENCE, dedented, fence_around
 from retrial.formats.parsing.matching import joined
-from retrial.formats.parsing.names import alone, in_comment, in_fence, mentioned
+from retrial.formats.parsing.reply_text import (
+    FENCE,
+    dedent,
+    fence_around,
+    find_mentioned_file,
+    read_comment_path,
+    read_fence_path,
+    read_lone_path,
+)
 from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
@@ -113,13 +120,13 @@ def _blocks(lines: list[str], files: Mapping[str, str]) -> list[Block]:
             at += 1
             continue
         info, above = opening.group(3), _line_above(lines, at)
-        sure = alone(above, files) or in_fence(info, files)
+        sure = read_lone_path(above, files) or read_fence_path(info, files)
         end = _end(lines, at, opening, files, document=sure.endswith(MARKDOWN))
-        body = dedented(_without_tail(lines, at + 1, end), opening.group(1))
+        body = dedent(_without_tail(lines, at + 1, end), opening.group(1))
         language = info.strip().partition(" ")[0].lower()
         code = language not in NOT_CODE
-        sure = sure or (in_comment(body[0], files) if body and code else "")
-        guess = mentioned(above, files) if code else ""
+        sure = sure or (read_comment_path(body[0], files) if body and code else "")
+        guess = find_mentioned_file(above, files) if code else ""
         blocks.append(Block(sure=sure, guess=guess, language=language, lines=body, closed=end < len(lines)))
         at = end + 1
     return blocks
@@ -150,7 +157,7 @@ def _end(lines: list[str], at: int, opening: re.Match[str], files: Mapping[str, 
         if found is None or len(found.group(1)) > len(indentation) or not found.group(2).startswith(fence):
             continue
         bare = not found.group(3).strip()
-        if (document or not bare) and alone(_line_above(lines, inner), files) in files:
+        if (document or not bare) and read_lone_path(_line_above(lines, inner), files) in files:
             return min(last, inner - 1)
         depth += -1 if bare else 1
         if depth == 0 and not document:

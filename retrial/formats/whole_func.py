@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrial.chat import Reply
-from retrial.formats.parsing.names import known
-from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
 from retrial.formats.parsing.tool_calls import call, items, tool
 from retrial.protocols import Edit, Edits
 
@@ -34,9 +33,9 @@ class WholeFunc:
         contents: dict[str, str] = {}
         try:
             for item in items(WRITE_FILES, reply):
-                path = known(item["path"], files) or item["path"]
+                path = resolve_path(item["path"], files) or item["path"]
                 if contents.setdefault(path, item["content"]) != item["content"]:
-                    raise Refused(TWICE.format(path=shown(path)))
+                    raise Refused(TWICE.format(path=shorten(path)))
         except Refused as error:
             return error.edits
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))

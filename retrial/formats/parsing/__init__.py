@@ -1,1 +1,1 @@
-"""Reading edits out of replies: what the formats share."""
+"""Parsers that several formats share: text of replies, blocks, diffs, tool calls, lines that an edit replaces."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from retrial.formats.parsing.fences import dedented
+from retrial.formats.parsing.reply_text import dedent
 
 HEAD = re.compile(r"^(\s*)(<{5,9})(|\s.*)$")
 DIVIDER = re.compile(r"^(\s*)(={5,9})\s*$")
@@ -80,7 +80,7 @@ def _block(lines: list[str], at: int, head: re.Match[str]) -> Block | Broken:
     end = _end(lines, at + 1, stop, width)
     if end is None:
         return Broken(line=at, missing=">>>>>>> REPLACE", last=stop == len(lines))
-    body = dedented(lines[at + 1 : end], head.group(1))
+    body = dedent(lines[at + 1 : end], head.group(1))
     dividers = _dividers(body, width)
     if not dividers:
         return Broken(line=at, missing="=======")

@@ -9,8 +9,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from retrial.formats.parsing.matching import Miss, found, replaced, split
-from retrial.formats.parsing.names import known
-from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
 from retrial.protocols import Edit, Edits, Fault
 
 CANNOT = "Nothing was changed: hunk {number} of {count} for {path} does not fit. {why}"
@@ -105,7 +104,7 @@ def meant(path: str, files: Mapping[str, str | None]) -> str:
     """The file that is there and that a path means, else the path as it is written."""
     if files.get(path) is not None:
         return path
-    return known(path, {name: content for name, content in files.items() if content is not None}) or path
+    return resolve_path(path, {name: content for name, content in files.items() if content is not None}) or path
 
 
 def readable(edit: Edit, written: Iterable[T], read: Callable[[T], Edits]) -> T:
@@ -138,7 +137,7 @@ def carried_out(changes: Iterable[Change], files: Mapping[str, str]) -> Edits:
 
 def _added(change: Change, files: Mapping[str, str | None]) -> dict[str, str | None]:
     if (files.get(change.path) or "").strip():
-        raise Refused(IS_THERE.format(path=shown(change.path)))
+        raise Refused(IS_THERE.format(path=shorten(change.path)))
     content = "".join(hunk.after for hunk in change.hunks)
     ends_open = bool(change.hunks) and change.hunks[-1].ends_open
     return {change.path: content.removesuffix("\n") if ends_open else content}
@@ -148,7 +147,7 @@ def _changed(change: Change, files: Mapping[str, str | None], names: str) -> dic
     path = change.path if change.kind is Kind.DELETE else meant(change.path, files)
     content = files.get(path)
     if content is None:
-        raise Refused(NOT_THERE.format(path=shown(change.path), files=names), Fault.NOT_ALLOWED)
+        raise Refused(NOT_THERE.format(path=shorten(change.path), files=names), Fault.NOT_ALLOWED)
     if change.kind is Kind.DELETE:
         return {path: None}
     if not change.hunks and not change.target:
@@ -157,7 +156,7 @@ def _changed(change: Change, files: Mapping[str, str | None], names: str) -> dic
     if change.target in ("", path):
         return {path: content}
     if files.get(change.target):
-        raise Refused(IS_THERE.format(path=shown(change.target)))
+        raise Refused(IS_THERE.format(path=shorten(change.target)))
     return {path: None, change.target: content}
 
 

@@ -1,13 +1,18 @@
-"""Where lines that a model wants replaced are in a file: tolerant of how models copy, never silently a wrong place."""
+"""Find the lines that a model wants replaced: tolerant of how models copy, never silently a wrong place.
+
+For lines that are not in the file, quote those that are most like them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import accumulate
 
-from retrial.formats.parsing.nearest import nearest, quoted
+from retrial.formats.parsing.reply_text import shorten
 from retrial.protocols import Fault
 
 NOWHERE = (
@@ -20,11 +25,20 @@ in the file, copied exactly, until they are there only once."""
 MISSING = "The lines to replace are not in the file:\n{wanted}"
 THERE = "\n\nThe new lines are in the file already, at line {place}: is this edit still needed?"
 COPY = "\n\nCopy whole lines from the file exactly, and leave none out in between."
+NEAREST = "\n\nNearest to them are lines {first} to {last} of the file ({percent} % alike):\n{lines}"
 
 QUOTED = 12
 """Lines of a search that are repeated to the model; it has the rest."""
 NAMED = 10
 """Places of an ambiguous search that are named."""
+
+ALIKE = 0.5
+"""Less than this and the lines would only mislead."""
+COMPARED = 200
+"""Words that are compared one by one: that takes time as their square."""
+NEAREST_QUOTED = 30
+AROUND = 2
+CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +113,7 @@ def found(lines: Sequence[str], wanted: Sequence[str]) -> tuple[Place, ...]:
 
 def _missing(lines: Sequence[str], wanted: Sequence[str], given: Sequence[str]) -> Miss:
     """What to say of lines that are not in the file: what is nearest to them, and whether the edit is there already."""
-    text = MISSING.format(wanted=quoted(wanted, QUOTED)) + nearest(lines, wanted)
+    text = MISSING.format(wanted=quote_lines(wanted, QUOTED)) + describe_nearest(lines, wanted)
     there = found(lines, given) if any(line.strip() for line in given) else ()
     if there:
         text += THERE.format(place=there[0].start + 1)
@@ -112,6 +126,25 @@ def _several(places: Sequence[Place]) -> Miss:
     if len(places) > NAMED:
         named.append("…")
     return Miss(fault=Fault.AMBIGUOUS, text=SEVERAL.format(count=len(places), places=", ".join(named)))
+
+
+def describe_nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
+    """Quote the best place by words in common, with its line numbers and a share; empty where nothing is alike."""
+    size = min(len(wanted), len(lines))
+    sought = _words(wanted)[:COMPARED]
+    best = max(((_alike(lines[at : at + size], sought), -at) for at in _candidates(lines, wanted, size)), default=None)
+    if best is None or best[0] < ALIKE:
+        return ""
+    first = max(0, -best[1] - AROUND)
+    last = min(-best[1] + size + AROUND, first + NEAREST_QUOTED, len(lines))
+    quoted = quote_lines(lines[first:last], NEAREST_QUOTED)
+    return NEAREST.format(first=first + 1, last=last, percent=int(100 * best[0]), lines=quoted)
+
+
+def quote_lines(lines: Sequence[str], most: int) -> str:
+    """Return lines for a model to read, no more than it needs to know which are meant."""
+    few = [shorten(line) for line in lines[:most]]
+    return "\n".join([*few, "[…]"] if len(lines) > most else few)
 
 
 def split(text: str) -> list[str]:
@@ -245,3 +278,22 @@ def _pieces(lines: list[str]) -> list[list[str]]:
         else:
             pieces[-1].append(line)
     return pieces
+
+
+def _candidates(lines: Sequence[str], wanted: Sequence[str], size: int) -> list[int]:
+    """Where the windows begin that share most with what is wanted; rare words of the file weigh most."""
+    sought = set(_words(wanted))
+    shared = [[word for word in _words([line]) if word in sought] for line in lines]
+    counts = Counter(word for words in shared for word in words)
+    sums = [0.0, *accumulate(sum(1 / counts[word] for word in words) for words in shared)]
+    scores = [sums[at + size] - sums[at] for at in range(len(lines) - size + 1)]
+    ranked = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
+    return [at for at in ranked[:CANDIDATES] if scores[at]]
+
+
+def _alike(lines: Sequence[str], sought: list[str]) -> float:
+    return SequenceMatcher(None, _words(lines)[:COMPARED], sought, autojunk=False).ratio()
+
+
+def _words(lines: Sequence[str]) -> list[str]:
+    return re.findall(r"\w+", "\n".join(lines))

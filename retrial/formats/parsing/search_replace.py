@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 from retrial.chat import Reply
 from retrial.formats.parsing.blocks import DIVIDER, END, HEAD, Block, Broken, blocks, text
-from retrial.formats.parsing.fences import FENCE, fence_around
 from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced, split
-from retrial.formats.parsing.names import alone, in_fence, mentioned, quoted
-from retrial.formats.parsing.refused import shown
+from retrial.formats.parsing.reply_text import (
+    FENCE,
+    fence_around,
+    find_mentioned_file,
+    find_quoted_path,
+    read_fence_path,
+    read_lone_path,
+    shorten,
+)
 from retrial.protocols import Edit, Edits, Fault
 
 RULES = """\
@@ -70,7 +76,7 @@ def parse(reply: Reply, files: Mapping[str, str]) -> Edits:
     if reply.finish == "length" and _cut(lines, found):
         return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
     if isinstance(found, Broken):
-        sign = shown(lines[found.line].strip())
+        sign = shorten(lines[found.line].strip())
         problem = BROKEN.format(line=found.line + 1, sign=sign, missing=found.missing)
         return Edits(problem=problem, fault=Fault.MALFORMED)
     if not found:
@@ -106,7 +112,7 @@ def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> 
             touched[path] = None
             done.add((path, text(block.body)))
         else:
-            name = f"Block {number}{path and ', for ' + shown(path)}:\n"
+            name = f"Block {number}{path and ', for ' + shorten(path)}:\n"
             (idle if result.text == UNCHANGED else failed).append((name, result))
         if len(failed) == TOLD:
             break
@@ -125,7 +131,7 @@ def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) 
     """
     new = _makes_a_file(block)
     among: Mapping[str, str] = {} if new else files
-    sure = alone(LABEL.sub("", block.label), among)
+    sure = read_lone_path(LABEL.sub("", block.label), among)
     guesses: list[str] = []
     texts = 0
     for line in reversed(above):
@@ -133,13 +139,13 @@ def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) 
         if sure or texts == ABOVE:
             break
         if fence:
-            sure = in_fence(fence.group(3), among) if not texts else ""
+            sure = read_fence_path(fence.group(3), among) if not texts else ""
         elif line.strip() and not TAG.match(line):
-            path = alone(line, among)
+            path = read_lone_path(line, among)
             sure = path if not texts else ""
-            guesses.append(path or mentioned(line, among))
+            guesses.append(path or find_mentioned_file(line, among))
             if new and not texts:
-                guesses.append(quoted(line))
+                guesses.append(find_quoted_path(line))
             texts += 1
     guesses += [last, *(files if len(files) == 1 else ())]
     return Owner(sure=sure, guesses=tuple(guess for guess in guesses if guess))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from retrial.chat import Reply, ToolCall
-from retrial.formats.parsing.refused import Refused, shown
+from retrial.formats.parsing.reply_text import Refused, shorten
 from retrial.protocols import Fault
 
 NO_CALL = "Your reply does not call the function {function}, so nothing was changed. Call it with all your edits."
@@ -54,7 +54,7 @@ def items(schema: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, str]]:
         raise Refused(NO_CALL.format(function=function), Fault.BROKEN_CALL)
     for each in reply.calls:
         if each.name != function:
-            raise Refused(OTHER.format(name=shown(each.name), function=function), Fault.BROKEN_CALL)
+            raise Refused(OTHER.format(name=shorten(each.name), function=function), Fault.BROKEN_CALL)
         yield from _listed(schema["function"], _read(each, cut=reply.finish == "length"))
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from retrial.errors import PatchError
 from retrial.formats.parsing.hunks import Hunk, goes_on, signed, without_blank_tail
-from retrial.formats.parsing.refused import Refused, shown
-from retrial.formats.parsing.segments import Segment
+from retrial.formats.parsing.reply_text import Refused, Segment, shorten
 from retrial.patches import names
 
 BAD_LINE = """\
@@ -148,7 +147,7 @@ class Reader:
                 return at
             if not signed(line) and not line.startswith("\\ "):
                 if self._segment.fenced or goes_on(self._lines, at):
-                    raise Refused(BAD_LINE.format(line=shown(line)))
+                    raise Refused(BAD_LINE.format(line=shorten(line)))
                 return at
         return len(self._lines)
 
