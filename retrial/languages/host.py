@@ -1,14 +1,18 @@
-"""Toolchains on the host, for sandboxes that show them as they are."""
+"""What the languages share: toolchains of the host, which some sandboxes show as they are, script steps, references."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from retrial.errors import TreeError
+
 SECONDS = 30.0
+ANNOUNCE_BUILD = "echo '== build'\n"
+ANNOUNCE_TEST = "echo '== test'\n"
 
 
 def missing(tools: Iterable[str], package: str) -> str:
@@ -32,3 +36,20 @@ def folders(*paths: str) -> tuple[tuple[str, str], ...]:
     """Those that are there and not in /usr, which every sandbox shows, each bound to its own place."""
     found = sorted({path for path in paths if path and os.path.isdir(path) and not Path(path).is_relative_to("/usr")})
     return tuple((path, path) for path in found)
+
+
+def write_lint_step(command: str) -> str:
+    """Return the lines of sh that look at the solution alone. If the command complains, nothing else is run."""
+    return f"""\
+echo '== lint'
+lint="$RETRIAL_REPORTS/lint.txt"
+( {command} ) >"$lint" 2>&1 || {{ status=$?; cat "$lint" >&2; exit $status; }}
+rm -f "$lint"
+"""
+
+
+def pair_in_order(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Let the first reference file stand for the first solution file, and so on."""
+    if len(solution) != len(example):
+        raise TreeError(f"{len(example)} reference files cannot stand for {len(solution)} solution files.")
+    return dict(zip(solution, example.values(), strict=True))

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host, shell
+from retrial.languages import host
 from retrial.languages.cpp import canary
 from retrial.types import PREBUILT_FOLDER, Prebuild
 
@@ -132,8 +132,8 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return suite.command
-    run = shell.BUILD + CONFIGURE + USE_PREBUILT + MAKE + shell.TEST + RUN
-    return run if suite.hidden else shell.lint(LINT.format(files=shlex.join(suite.solution))) + run
+    run = host.ANNOUNCE_BUILD + CONFIGURE + USE_PREBUILT + MAKE + host.ANNOUNCE_TEST + RUN
+    return run if suite.hidden else host.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
 
 
 def prebuild(files: Mapping[str, bytes]) -> Prebuild | None:

@@ -6,7 +6,7 @@ import os
 import shlex
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host, reference, shell
+from retrial.languages import host
 from retrial.languages.go import canary, renaming
 
 # Its build cache may be read-only: what is there is used, what a job would add is lost.
@@ -54,7 +54,7 @@ def make() -> Language:
         tools={"go": "go version", "gofmt": "command -v gofmt"},
         toolchain=toolchain,
         script=script,
-        reference=reference.in_order,
+        reference=host.pair_in_order,
         telling=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
         checked=renaming.renamed,
         canaries=canary.canaries,
@@ -66,10 +66,10 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
-    run = shell.BUILD + RUN
+    run = host.ANNOUNCE_BUILD + RUN
     if suite.hidden:
         return SETTINGS + run
-    return SETTINGS + shell.lint(LINT.format(files=shlex.join(suite.solution))) + run
+    return SETTINGS + host.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
 
 
 def toolchain() -> Toolchain | str:

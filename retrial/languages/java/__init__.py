@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host, shell
+from retrial.languages import host
 from retrial.languages.java import canary
 from retrial.system.paths import PROJECT
 
@@ -99,8 +99,8 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
-    run = shell.BUILD + RUN
-    return SETTINGS + run if suite.hidden else SETTINGS + shell.lint(LINT) + run
+    run = host.ANNOUNCE_BUILD + RUN
+    return SETTINGS + run if suite.hidden else SETTINGS + host.write_lint_step(LINT) + run
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host, reference, shell
+from retrial.languages import host
 from retrial.languages.javascript import canary, node_test
 from retrial.patches import policy
 from retrial.types import Canary
@@ -93,7 +93,7 @@ def make() -> Language:
         },
         toolchain=toolchain,
         script=script,
-        reference=reference.in_order,
+        reference=host.pair_in_order,
         checked=checked,
         canaries=canaries,
         suspicious=SUSPICIOUS,
@@ -109,10 +109,10 @@ def script(suite: Suite) -> str:
     # By path Jest would run helpers of the tests as well.
     tests = shlex.join([path for path in suite.tests if policy.matches(path, RUN)] or suite.tests)
     if suite.hidden:
-        return SETTINGS + shell.TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
+        return SETTINGS + host.ANNOUNCE_TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
     run = node_test.SCRIPT.replace("{tests}", tests) if node else VISIBLE
-    return SETTINGS + shell.lint(lint) + shell.TEST + run
+    return SETTINGS + host.write_lint_step(lint) + host.ANNOUNCE_TEST + run
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:

@@ -1,4 +1,7 @@
-"""What `jest --json` writes, and our reporter for Node's own runner: the files, and the tests of each with statuses."""
+"""What `jest --json` writes, and our reporter for Node's own runner: the files, and the tests of each with statuses.
+
+Also what both print for people, without one of the tests that failed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrial.languages.javascript import report_text
 from retrial.types import Execution, Status
 
 REPORT = "jest.json"
@@ -26,6 +28,16 @@ BETWEEN = " › "
 """Names of suites and tests, as Jest writes them too: no name of a test can be found across two of them."""
 ASSERTION = re.compile(r"assert(\.\w+)?\(")
 """How Jest begins what it makes of an error of `node:assert`."""
+
+# What Jest and Node's own runner print for people.
+FAILED = re.compile(r"( *)[●✕✖] ")
+"""Begins what is said of a test that failed; what is further in belongs to it."""
+COUNTS = re.compile(r"(Test Suites|Tests): |ℹ (tests|pass|fail) \d")
+HEADERS = re.compile(r"FAIL |✖ failing tests:")
+CLOSED = re.compile(r" *✖ (.*) \([\d.]+ms\)")
+"""Also the end of a suite, which failed for what is in it."""
+OPENED = re.compile(r" *▶ (.*)")
+WHERE = "test at "
 
 
 class Jest:
@@ -46,7 +58,7 @@ class Jest:
         return stdout
 
     def without(self, text: str, test: str) -> str:
-        return report_text.without(text, test)
+        return _drop_test(text, test)
 
 
 def parser() -> Jest:
@@ -90,3 +102,31 @@ def _asserted(test: Mapping[str, Any]) -> bool:
         or ASSERTION.match(str(detail.get("message", "")))
         for detail in details
     )
+
+
+def _drop_test(text: str, test: str) -> str:
+    """Remove a test that failed, and all counts; a sign that something failed stays only where something else did."""
+    if test not in text:
+        return text
+    lines = [line for line in _cut(text.splitlines(keepends=True), test) if not COUNTS.match(line)]
+    suites = {found[1] for line in lines if (found := OPENED.match(line))}
+    rest = [line for line in lines if not (HEADERS.match(line) or _closes(line, suites))]
+    return "".join(lines if any(FAILED.match(line) for line in rest) else rest)
+
+
+def _cut(lines: list[str], test: str) -> Iterator[str]:
+    """The lines but those that name the test, and what is further in than one that says that it failed."""
+    indent: int | None = None
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        header = FAILED.match(line)
+        if indent is not None and line.strip() and (header or len(line) - len(line.lstrip(" ")) <= indent):
+            indent = None
+        if test in line and header:
+            indent = len(header[1])
+        if indent is None and test not in line and not (line.startswith(WHERE) and test in after):
+            yield line
+
+
+def _closes(line: str, suites: set[str]) -> bool:
+    found = CLOSED.match(line)
+    return found is not None and found[1] in suites

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host, shell
-from retrial.languages import reference as references
+from retrial.languages import host
 from retrial.languages.rust import canary, cargo_toml
 
 MANIFEST = "Cargo.toml"
@@ -110,15 +109,15 @@ def script(suite: Suite) -> str:
         return settings + suite.command
     found = [match[1] for match in map(TARGET.fullmatch, suite.tests) if match]
     build = BUILD.format(targets=shlex.join(f"--test={target}" for target in found))
-    run = shell.BUILD + build + shell.TEST + RUN.format(targets=shlex.join(found))
-    return settings + ("" if suite.hidden else shell.lint(LINT)) + run
+    run = host.ANNOUNCE_BUILD + build + host.ANNOUNCE_TEST + RUN.format(targets=shlex.join(found))
+    return settings + ("" if suite.hidden else host.write_lint_step(LINT)) + run
 
 
 def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
     sources = tuple(path for path in solution if path != MANIFEST)
     examples = {path: content for path, content in example.items() if path != EXAMPLE_MANIFEST}
     manifest = {MANIFEST: example[EXAMPLE_MANIFEST]} if EXAMPLE_MANIFEST in example else {}
-    return {**references.in_order(sources, examples), **manifest}
+    return {**host.pair_in_order(sources, examples), **manifest}
 
 
 def toolchain() -> Toolchain | str:
