@@ -1,4 +1,7 @@
-"""Things that answer. `NAME[:FORMAT]` as people write it becomes a model and an edit format."""
+"""Models, one file for each kind of endpoint. `split` and `open_model` turn `NAME[:FORMAT]` into a model and a format.
+
+Imports `executors`, `store` and what is below; `grading` and the folders above may import it.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from retrial.chat import Reply, Request
 from retrial.errors import UsageError
-from retrial.models import endpoints, usage, wire
+from retrial.models import endpoints, wire
 from retrial.models.endpoints import Endpoint
 from retrial.models.failures import Failure, from_status
 from retrial.models.prices import Price, price
@@ -67,7 +67,7 @@ class LiteLLMModel:
         if isinstance(reply, Failure) or reply.usage.cost is not None:
             return reply
         # Its own table knows what ours does not.
-        cost = usage.amount(getattr(answer, "_hidden_params", {}).get("response_cost"))
+        cost = wire.read_amount(getattr(answer, "_hidden_params", {}).get("response_cost"))
         return replace(reply, usage=replace(reply.usage, cost=cost)) if cost else reply
 
 

@@ -1,19 +1,22 @@
-"""Any endpoint that speaks OpenAI's chat-completions protocol, through the official client."""
+"""Any endpoint that speaks OpenAI's chat-completions protocol, through the official client.
+
+Calls under way can be ended from another thread: when their time is over, or all at once.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from retrial.chat import Reply, Request
 from retrial.errors import UsageError
-from retrial.models import wire
-from retrial.models.bodies import OverLimit, Redirected
-from retrial.models.connections import Connections
+from retrial.models import bodies, wire
 from retrial.models.endpoints import Endpoint, resolve
 from retrial.models.failures import Failure, from_status
 from retrial.models.prices import Price, price
@@ -21,6 +24,7 @@ from retrial.models.retry import PATIENT, Asking, Patience
 from retrial.protocols import Context
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 
@@ -76,9 +80,9 @@ class OpenAIModel:
             return _broken(error.__cause__ or error, seconds)
         except openai.APIError as error:
             return Failure(kind="torn", detail=error.message)
-        except OverLimit as error:
+        except bodies.OverLimit as error:
             return Failure(kind="limits", detail=str(error))
-        except Redirected as error:
+        except bodies.Redirected as error:
             return Failure(kind="redirect", detail=str(error))
         except RuntimeError as error:
             if not self._asking.closed.is_set():
@@ -109,8 +113,81 @@ class OpenAIModel:
             return self._client
 
 
+class Sockets:
+    """Sockets as they are opened.
+
+    Closing a socket does not wake a thread that reads from it; shutting it down does.
+    """
+
+    def __init__(self) -> None:
+        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self.was_cut = False
+
+    def add(self, one: socket.socket) -> None:
+        with self._lock:
+            self._opened.add(one)
+            late = self.was_cut
+        if late:
+            _shut_down(one)
+
+    def cut(self) -> None:
+        """End whatever is under way; readers see the end of the stream."""
+        with self._lock:
+            self.was_cut = True
+            opened = list(self._opened)
+        for one in opened:
+            _shut_down(one)
+
+
+class Connections:
+    """The connections of one client. Each call opens its own, so that its time can be limited as a whole: a read
+    timeout does not end a response that arrives byte by byte."""
+
+    def __init__(self) -> None:
+        self._all = Sockets()
+        self._calls = threading.local()
+
+    def client(self, *, trust_env: bool) -> httpx2.Client:
+        """`trust_env` off: a proxy for the outside must not be asked for this machine."""
+        import httpx2
+        import openai
+
+        return openai.DefaultHttpxClient(
+            trust_env=trust_env,
+            event_hooks={"request": [self._follow], "response": [bodies.limit]},
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+            max_redirects=bodies.REDIRECTS,
+        )
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[Sockets]:
+        """The call that this thread makes inside is cut when so much time is over; the result says whether it was."""
+        call = self._calls.sockets = Sockets()
+        clock = threading.Timer(seconds, call.cut)
+        clock.daemon = True
+        clock.start()
+        try:
+            yield call
+        finally:
+            clock.cancel()
+
+    def cut(self) -> None:
+        """End all calls under way, and those that begin later."""
+        self._all.cut()
+
+    def _follow(self, request: httpx2.Request) -> None:
+        request.extensions = {**request.extensions, "trace": self._see}
+
+    def _see(self, event: str, info: Mapping[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            opened = info["return_value"].get_extra_info("socket")
+            self._all.add(opened)
+            self._calls.sockets.add(opened)
+
+
 def _forget_openai(client: openai.OpenAI) -> None:
-    """The client takes these from OpenAI's own variables and would tell them to anybody."""
+    """The client takes these from OpenAI's own variables and would send them to any endpoint."""
     client.organization = client.project = client.admin_api_key = None
     client._custom_headers = {}
 
@@ -132,6 +209,11 @@ def _end(closed: threading.Event, connections: Connections, client: openai.OpenA
     closed.set()
     connections.cut()
     client.close()
+
+
+def _shut_down(one: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        one.shutdown(socket.SHUT_RDWR)
 
 
 def make(context: Context) -> OpenAIModel:

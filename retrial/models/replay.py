@@ -23,7 +23,7 @@ from typing import Any
 
 from retrial.chat import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
-from retrial.models.usage import MOST_COST, MOST_TOKENS
+from retrial.models.wire import MOST_COST, MOST_TOKENS
 from retrial.protocols import Context
 from retrial.system.files import read_file
 

@@ -1,4 +1,4 @@
-"""The chat-completions protocol, both ways, as pure functions: a request's body, and what a reply's body says."""
+"""The chat-completions protocol, both ways, as pure functions: a request's body, a reply's, and the usage in it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from retrial.chat import Message, Reply, Request, ToolCall
-from retrial.models import bodies, usage
+from retrial.chat import Message, Reply, Request, ToolCall, Usage
+from retrial.models import bodies
 from retrial.models.failures import Failure
 from retrial.models.prices import Price
 from retrial.system.console import printable
@@ -32,6 +32,36 @@ REPLY_CALLS = 100
 LABEL_CHARACTERS = 100
 NOTHING = "(nothing)"
 """What stands for a message that says nothing."""
+
+# What a reply took: every provider counts a little differently.
+CACHED = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("cache_read_input_tokens",),
+    ("prompt_cache_hit_tokens",),
+    ("cached_tokens",),
+)
+CACHE_WRITES = (
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("prompt_tokens_details", "cache_creation_tokens"),
+    ("cache_creation_input_tokens",),
+)
+REASONING = (
+    ("completion_tokens_details", "reasoning_tokens"),
+    ("output_tokens_details", "reasoning_tokens"),
+    ("reasoning_tokens",),
+)
+"""Where each may be said, the first that is there counts."""
+COUNTS = (
+    *((name,) for name in ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")),
+    *CACHED,
+    *CACHE_WRITES,
+    *REASONING,
+)
+
+MOST_TOKENS = 100_000_000
+MOST_COST = 100_000.0
+"""What one reply can take, in tokens and in USD: a larger number is an error of the provider's."""
 
 
 def body(request: Request, model: str, extra: Mapping[str, object], refused: Collection[str]) -> dict[str, object]:
@@ -134,7 +164,7 @@ def read(content: bytes, price: Price | None) -> Reply | Failure:
         text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=_calls(message),
         finish=_finish(choice.get("finish_reason")),
-        usage=usage.read(data.get("usage"), price),
+        usage=read_usage(data.get("usage"), price),
         model=_label(data.get("model")),
         fingerprint=_label(data.get("system_fingerprint")),
     )
@@ -197,3 +227,84 @@ def _call(function: Mapping[str, Any], call_id: str) -> ToolCall:
 
 def _arguments(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value if value is not None else {})
+
+
+def read_usage(data: object, price: Price | None) -> Usage:
+    """Return one call's usage; its cost is what the provider says it was, else tokens times price, else unknown.
+
+    Where one number is impossible the cost is unknown, so that all that was put by for the call stays counted.
+    """
+    said: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    cached, written, reasoning = (_first_count(said, places) for places in (CACHED, CACHE_WRITES, REASONING))
+    prompt, seen = _prompt(said, cached + written), _seen(said)
+    completion = _completion(said, seen)
+    possible = cached + written <= (prompt or 0) and reasoning <= (completion or 0)
+    usage = Usage(
+        calls=1,
+        prompt_tokens=prompt or 0,
+        completion_tokens=completion or 0,
+        cached_tokens=cached if possible else 0,
+        cache_write_tokens=written if possible else 0,
+        reasoning_tokens=(reasoning or (completion or 0) - (seen or 0)) if possible else 0,
+        cost=None,
+    )
+    counted = possible and prompt is not None and completion is not None
+    return replace(usage, cost=_cost(said, counted, usage, price))
+
+
+def read_amount(value: Any) -> float | None:
+    """Return USD; None for what cannot be the cost of a call."""
+    return float(value) if type(value) in (int, float) and 0 <= value <= MOST_COST else None
+
+
+def read_count(value: Any) -> int | None:
+    """Return tokens; None for what cannot be a call's."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+def _prompt(said: Mapping[str, Any], in_cache: int) -> int | None:
+    """Add what the cache held where a provider leaves it out of its `input_tokens`."""
+    prompt, others = read_count(said.get("prompt_tokens")), read_count(said.get("input_tokens"))
+    if prompt is not None or others is None:
+        return prompt
+    return others + (in_cache if "cache_read_input_tokens" in said or "cache_creation_input_tokens" in said else 0)
+
+
+def _seen(said: Mapping[str, Any]) -> int | None:
+    completion = read_count(said.get("completion_tokens"))
+    return read_count(said.get("output_tokens")) if completion is None else completion
+
+
+def _completion(said: Mapping[str, Any], seen: int | None) -> int | None:
+    """With the reasoning, which some count only in the total; it is billed like the rest."""
+    prompt, total = read_count(said.get("prompt_tokens")), read_count(said.get("total_tokens"))
+    return seen if seen is None or prompt is None or total is None else max(seen, total - prompt)
+
+
+def _cost(said: Mapping[str, Any], counted: bool, usage: Usage, price: Price | None) -> float | None:
+    cost = read_amount(said.get("cost"))
+    if cost is not None:
+        return cost
+    if price is None or price.free:
+        return None if price is None else 0.0
+    return price.of(usage) if counted and not _has_impossible(said) else None
+
+
+def _has_impossible(said: Mapping[str, Any]) -> bool:
+    """Whether it has a number that cannot be a cost, or a count of tokens."""
+    counts = (found for place in COUNTS if _is_number(found := _look_up(said, place)))
+    return _is_number(said.get("cost")) or any(read_count(found) is None for found in counts)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _first_count(said: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int:
+    return next((found for place in places if (found := read_count(_look_up(said, place))) is not None), 0)
+
+
+def _look_up(said: Any, place: tuple[str, ...]) -> object:
+    for name in place:
+        said = said.get(name) if isinstance(said, dict) else None
+    return said

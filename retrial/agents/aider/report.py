@@ -9,7 +9,7 @@ from typing import Any
 
 from retrial.chat import Message, Usage
 from retrial.models.failures import ONE_DAY, Failure
-from retrial.models.usage import amount, count
+from retrial.models.wire import read_amount, read_count
 
 KINDS: Mapping[str, str] = {
     "AuthenticationError": "key",
@@ -91,12 +91,12 @@ def _spent(calls: Sequence[Mapping[str, Any]], retries: int) -> Usage:
 
 
 def _usage(call: Mapping[str, Any]) -> Usage | None:
-    cost, counts = call["cost"], {name: count(call[name]) for name in COUNTS}
+    cost, counts = call["cost"], {name: read_count(call[name]) for name in COUNTS}
     tokens = {name: found for name, found in counts.items() if found is not None}
-    if len(tokens) < len(counts) or (cost is not None and amount(cost) is None):
+    if len(tokens) < len(counts) or (cost is not None and read_amount(cost) is None):
         return None
     seconds = max(0.0, min(float(call["seconds"]), ONE_DAY))
-    return Usage(calls=1, **tokens, cost=amount(cost), seconds=seconds)
+    return Usage(calls=1, **tokens, cost=read_amount(cost), seconds=seconds)
 
 
 def _failure(found: Mapping[str, Any]) -> Failure:
