@@ -1,4 +1,7 @@
-"""Places apart from the host, where task code runs. `choose` finds one that can be had here and holds."""
+"""Sandboxes, where task code runs apart from the host. `choose` finds one that works here; a probe shows that it holds.
+
+Imports `executors`, `store` and what is below; `grading` and the folders above may import it.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What came of getting environments ready."""
+    """Environments after they were prepared: the versions of their tools, or why they are not ready."""
 
     versions: Mapping[Environment, tuple[str, ...]] = field(default_factory=dict)
     """What the tools in them say of themselves."""

@@ -1,10 +1,12 @@
-"""Sees for itself that a sandbox holds, once per boot: limits and walls are tried, not assumed."""
+"""Try whether a sandbox holds: walls once per boot, and every limit for `doctor`. None of them is assumed."""
 
 from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from retrial import registry
@@ -46,6 +48,37 @@ for folder in / /usr /usr/bin /etc /dev /var/tmp /opt; do
 done
 """
 
+# Small real jobs that try to break the limits: what they can do is a hole.
+TRIED = "no network, no files of the host, processes, memory of a process and of a whole job, disk, output, time"
+TRIAL_LIMITS = Limits(seconds=30, memory_mb=128, processes=64, disk_mb=16, output_bytes=10_000)
+MANY = 400 << 20
+"""Bytes: more than memory and disk together."""
+
+FILL_MEMORY = f"head -c {MANY} /dev/zero | tail -c {MANY} | wc -c"
+# Each process stays within the limit, all of them together do not.
+FILL_BY_PROCESSES = f"""
+import os, signal
+for _ in range(4):
+    if not os.fork():
+        held = b"x" * {TRIAL_LIMITS.memory_mb << 19}
+        signal.pause()
+os.wait()
+"""
+FILL_SHARED_MEMORY = f"""
+import mmap
+held = mmap.mmap(-1, {MANY})
+while held.tell() < len(held):
+    held.write(b"x" * (1 << 20))
+"""
+WHOLE_JOB = {
+    FILL_BY_PROCESSES: "memory of several processes is not limited as a whole",
+    FILL_SHARED_MEMORY: "shared memory is not limited",
+}
+"""Programs in Python; the hole, unless the sandbox says that the program ran out of memory."""
+FILL_DISK = f"head -c {MANY} /dev/zero >/tmp/big 2>/dev/null; wc -c </tmp/big"
+FILL_OUTPUT = "head -c 5000000 /dev/zero | tr '\\0' x"
+IGNORE_TIME = "trap '' TERM; sleep 60"
+
 
 def probe(sandbox: Sandbox, environment: Environment, cache: Path) -> tuple[str, ...]:
     """Try what a job must not be able to do; what held is not tried again before the next boot.
@@ -75,6 +108,28 @@ def probe_walls(sandbox: Sandbox, environment: Environment, cache: Path) -> None
     if not held.exists():
         _try(sandbox, environment, WALLS)
         write_data(held, b"", sure=True)
+
+
+def find_holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
+    """Yield what a job could do and must not, in an environment that is ready and has Python; nothing is remembered."""
+    with scratch.folder() as folder:
+        try:
+            probe(sandbox, environment, folder)
+        except SandboxError as error:
+            yield str(error).rstrip(".")
+    tried: tuple[tuple[str, Limits, Callable[[Execution], bool], str], ...] = (
+        (FILL_MEMORY, TRIAL_LIMITS, _got_all, "memory is not limited"),
+        (FILL_DISK, TRIAL_LIMITS, _wrote_too_much, "the disk is not limited"),
+        (FILL_OUTPUT, TRIAL_LIMITS, _printed_too_much, "output is not limited"),
+        (IGNORE_TIME, Limits(seconds=1, memory_mb=128), lambda seen: not seen.timed_out, "time is not limited"),
+    )
+    for script, limits, broken, hole in tried:
+        if broken(sandbox.run(Job(environment=environment, script=script, files={}, limits=limits))):
+            yield hole
+    for program, hole in WHOLE_JOB.items():
+        files, limits = {"main.py": program.encode()}, replace(TRIAL_LIMITS, seconds=10)
+        if not sandbox.run(Job(environment=environment, script="python3 main.py", files=files, limits=limits)).oom:
+            yield hole
 
 
 def _held(sandbox: Sandbox, cache: Path, *what: str) -> Path:
@@ -135,3 +190,17 @@ def _holes(seen: Execution) -> str:
     if seen.timed_out or HELD not in lines:
         return f"the probe did not end ({(seen.stderr.strip() or 'without a word').splitlines()[-1]})"
     return ", ".join(line for line in lines if line != HELD)
+
+
+def _got_all(seen: Execution) -> bool:
+    return seen.stdout.strip() == str(MANY)
+
+
+def _printed_too_much(seen: Execution) -> bool:
+    return len(seen.stdout) > 2 * TRIAL_LIMITS.output_bytes
+
+
+def _wrote_too_much(seen: Execution) -> bool:
+    """Also true when it printed nothing: then the size is unknown."""
+    said = seen.stdout.strip()
+    return not said.isdigit() or int(said) > TRIAL_LIMITS.disk_mb << 20

@@ -14,7 +14,7 @@ from retrial.cli.doctor import host
 from retrial.cli.doctor.host import Machine, State
 from retrial.options import ReportOptions
 from retrial.protocols import Sandbox
-from retrial.sandboxes import trials
+from retrial.sandboxes import probe
 from retrial.system import host as this_machine
 from retrial.types import Execution, Job
 from tests.conftest import Run
@@ -39,7 +39,7 @@ def test_limits_are_tried_on_every_sandbox_that_is_there(run: Run, sandbox: Sand
     assert done.returncode == 0, done.stdout
     found = states(done)
     assert found[f"limits: {sandbox.name}"] == found["sandbox"] == found["Python"] == {"ok"}
-    assert f"tried, and they hold: {trials.TRIED}" in done.stdout
+    assert f"tried, and they hold: {probe.TRIED}" in done.stdout
     assert "OPENAI_API_KEY (OpenAI: openai/…)" in done.stdout
     assert "sk-very" not in done.stdout + done.stderr
     assert "A default run works here: 0 problems" in done.stdout
@@ -136,7 +136,7 @@ class Loose:
     ],
 )
 def test_a_limit_that_does_not_hold_is_found(bwrap: Sandbox, lifted: dict[str, int], hole: str) -> None:
-    assert any(hole in each for each in trials.holes(Loose(bwrap, **lifted), PYTHON))
+    assert any(hole in each for each in probe.find_holes(Loose(bwrap, **lifted), PYTHON))
 
 
 class EachForItself(Loose):
@@ -148,7 +148,7 @@ class EachForItself(Loose):
 
 @pytest.mark.real
 def test_limits_of_each_process_are_not_taken_for_limits_of_the_job(bwrap: Sandbox) -> None:
-    found = list(trials.holes(EachForItself(bwrap, memory_mb=2048), PYTHON))
+    found = list(probe.find_holes(EachForItself(bwrap, memory_mb=2048), PYTHON))
     assert found == ["memory of several processes is not limited as a whole", "shared memory is not limited"]
 
 

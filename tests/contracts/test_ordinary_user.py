@@ -33,13 +33,13 @@ print(json.dumps({name: seen(program) for name, program in json.loads(sys.argv[1
 TRIED = """
 import json
 from retrial.protocols import Context
-from retrial.sandboxes import trials, bwrap
+from retrial.sandboxes import bwrap, probe
 from retrial.types import Environment
 
 python = Environment(name="python", image="python", language="python")
 sandbox = bwrap.make(Context(options=None))
 sandbox.prepare(python, lambda text: None)
-print(json.dumps([sandbox.describe(), list(trials.holes(sandbox, python))]))
+print(json.dumps([sandbox.describe(), list(probe.find_holes(sandbox, python))]))
 """
 
 TOO_MUCH = {

@@ -73,7 +73,7 @@ def limits(name: str) -> Check:
     def check(machine: Machine) -> Iterator[Diagnosis]:
         if machine.useless.get(name, "not asked for"):
             return
-        from retrial.sandboxes.trials import TRIED, holes
+        from retrial.sandboxes.probe import TRIED, find_holes
 
         about, part = f"limits: {name}", machine.open(name)
         environment = language("python").environment
@@ -83,7 +83,7 @@ def limits(name: str) -> Check:
             yield Diagnosis(about=about, state=State.WARNING, found=found, fix=fix)
             return
         try:
-            seen = tuple(holes(part, environment))
+            seen = tuple(find_holes(part, environment))
         except SandboxError as error:
             seen = (str(error).rstrip("."),)
         for hole in seen:
