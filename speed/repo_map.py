@@ -83,7 +83,7 @@ def measure(sample: Sample, options: argparse.Namespace) -> Row:
             MAP: [line for line in (each.rstrip(":") for each in drawn.splitlines()) if line in files],
             PATHS: listed,
         },
-        tokens=repo_map.tokens(drawn),
+        tokens=repo_map.count_tokens(drawn),
         first=first,
         again=again,
     )
@@ -115,7 +115,7 @@ def paths_alone(sample: Sample, problem: str, files: Collection[str], tokens: in
     )
     listed: list[str] = []
     for path in file_picker.candidates(task, files):
-        tokens -= repo_map.tokens(f"{path}\n")
+        tokens -= repo_map.count_tokens(f"{path}\n")
         if tokens < 0:
             break
         listed.append(path)

@@ -1,4 +1,7 @@
-"""Who edits. Some are part of us and ask a model through us; others are programs, which run in cells (`_cell`)."""
+"""Agents, one file or folder each. Some are part of Retrial; others are programs, which run in cells (`isolation`).
+
+Imports `formats`, `benchmarks`, `reports` and what is below; `predict`, `score` and `cli` may import it.
+"""
 
 from __future__ import annotations
 

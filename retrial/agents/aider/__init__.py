@@ -14,10 +14,8 @@ from pathlib import Path
 from retrial.agents import isolation
 from retrial.agents.aider import install
 from retrial.agents.aider import report as aider_report
-from retrial.agents.aider import route as aider_route
 from retrial.agents.aider.install import Installation
-from retrial.agents.aider.report import Report
-from retrial.agents.aider.route import Route
+from retrial.agents.aider.report import Report, Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.agents.isolation import Cell, Errand, Ran
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
@@ -179,7 +177,7 @@ def make(context: Context) -> AiderAgent:
     options = context.options
     if context.edit_format and context.edit_format not in FORMATS:
         raise UsageError(f"aider has no edit format '{context.edit_format}'; it has {', '.join(FORMATS)}.")
-    route = aider_route.find(context.model, options.api_base, os.environ)
+    route = aider_report.find_route(context.model, options.api_base, os.environ)
     cell = isolation.choose(options)
     return AiderAgent(
         installation=_installation(options, cell),

@@ -1,4 +1,4 @@
-"""What aider's driver wrote down, as we read it: it comes out of a cell, so nothing in it is taken for granted."""
+"""The route to aider's model, and the report that its driver wrote: it comes out of a cell, so nothing is trusted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retrial import models
 from retrial.chat import Message, Usage
+from retrial.errors import UsageError
+from retrial.models import endpoints
+from retrial.models.endpoints import OPENAI, Endpoint
 from retrial.models.failures import ONE_DAY, Failure
 from retrial.models.wire import read_amount, read_count
+
+LITELLM_NAMES = {"together": "together_ai", "ollama": "ollama_chat"}
+"""Prefixes that litellm, which aider asks through, has other words for."""
+OLLAMA = "ollama"
 
 KINDS: Mapping[str, str] = {
     "AuthenticationError": "key",
@@ -24,8 +32,17 @@ KINDS: Mapping[str, str] = {
 }
 """litellm's errors → rows of the table of failures; all others are the server's."""
 
-
 COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """What a model's name is called in aider, and the variables that lead there: the key of its provider, no other."""
+
+    model: str
+    """As litellm calls it."""
+    variables: Mapping[str, str]
+    endpoint: Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +67,32 @@ class Report:
     """Why the last question got no answer."""
     tries: int
     """How often that one was asked."""
+
+
+def find_route(name: str, api_base: str, environ: Mapping[str, str]) -> Route:
+    """Return the route of a model's name.
+
+    Raises: UsageError when the name leads nowhere from there, or the key it needs is not set.
+    """
+    if not name:
+        raise UsageError("Agent 'aider' needs a model: -m NAME")
+    if models.part_of(name) != models.DEFAULT_PART:
+        raise UsageError(
+            f"Agent 'aider' asks its model itself, so it cannot have '{name}': name a provider's model, "
+            "or one that any OpenAI-compatible server offers with --api-base URL."
+        )
+    endpoint = endpoints.resolve(name, api_base or None, environ)
+    prefix, slash, _ = name.partition("/")
+    provider = (endpoints.find(prefix) if slash else None) or OPENAI
+    native = f"{LITELLM_NAMES.get(provider.prefix, provider.prefix)}/{endpoint.model}"
+    if provider.prefix == OLLAMA and not api_base:
+        variables = {"OLLAMA_API_BASE": endpoint.base_url.removesuffix("/v1")}
+        return Route(model=native, variables=variables, endpoint=endpoint)
+    if endpoint.base_url == provider.base_url:
+        return Route(model=native, variables={provider.keys[0]: endpoint.key}, endpoint=endpoint)
+    # Elsewhere than at its provider's, everything speaks OpenAI's protocol.
+    variables = {"OPENAI_API_BASE": endpoint.base_url, "OPENAI_API_KEY": endpoint.key or "none"}
+    return Route(model=f"{OPENAI.prefix}/{endpoint.model}", variables=variables, endpoint=endpoint)
 
 
 def read(results: Mapping[str, bytes]) -> Report | None:

@@ -12,7 +12,6 @@ import pytest
 from retrial.agents import aider
 from retrial.agents.aider import install
 from retrial.agents.aider import report as aider_report
-from retrial.agents.aider import route as aider_route
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import Errand, Ran
 from retrial.attempts import Effort
@@ -39,19 +38,21 @@ KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY":
     ],
 )
 def test_a_name_leads_to_its_provider_with_that_key_alone(name: str, model: str, variables: dict[str, str]) -> None:
-    route = aider_route.find(name, "", KEYS)
+    route = aider_report.find_route(name, "", KEYS)
     assert (route.model, route.variables) == (model, variables)
 
 
 @pytest.mark.parametrize("name", ["gpt-test", "anthropic/gpt-test", "vllm/gpt-test", "llamacpp/gpt-test"])
 def test_at_another_address_everything_speaks_openais_protocol(name: str) -> None:
-    route = aider_route.find(name, "http://127.0.0.1:8000/v1", {})
+    route = aider_report.find_route(name, "http://127.0.0.1:8000/v1", {})
     assert route.model == "openai/gpt-test"
     assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:8000/v1", "OPENAI_API_KEY": "none"}
 
 
 def test_an_address_in_the_environment_is_one_too() -> None:
-    route = aider_route.find("gpt-test", "", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"})
+    route = aider_report.find_route(
+        "gpt-test", "", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"}
+    )
     assert route.variables == {"OPENAI_API_BASE": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "sk-1"}
 
 
@@ -61,7 +62,7 @@ def test_an_address_in_the_environment_is_one_too() -> None:
 )
 def test_a_model_that_aider_cannot_ask_is_refused(name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        aider_route.find(name, "", {})
+        aider_report.find_route(name, "", {})
 
 
 @pytest.mark.parametrize("edit_format", ["whole-func", "diff-func"])
@@ -175,7 +176,7 @@ def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Calla
     agent = aider.AiderAgent(
         installation=Installation(python="python", version="0", python_version="3"),
         cell=cell,
-        route=aider_route.find("gpt-test", "http://127.0.0.1:1/v1", {"OPENAI_API_KEY": "sk-secret-1"}),
+        route=aider_report.find_route("gpt-test", "http://127.0.0.1:1/v1", {"OPENAI_API_KEY": "sk-secret-1"}),
         edit_format="whole",
         options=HarnessOptions(price=price),
     )

@@ -1,5 +1,7 @@
-"""A map of a repository for a model that is to find the files to change: outlines of those that the problem seems to be
-about, within a number of tokens."""
+"""Repository map, from which a model finds the files to change.
+
+It outlines those that the problem seems to be about, within a number of tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from pathlib import Path
 
 from retrial.agents.edit.repo_map import grammars, outline_cache, render
 from retrial.agents.edit.repo_map import ranking as ranks
-from retrial.agents.edit.repo_map.tokens import tokens
+from retrial.agents.edit.repo_map.render import count_tokens
 
-__all__ = ["draw", "tokens"]
+__all__ = ["count_tokens", "draw"]
 
 _FEW = 0.1
 """Of all sources: a language that has fewer is not what the repository is written in."""
@@ -25,7 +27,7 @@ _NOT_WRITTEN_HERE = re.compile(r"(?:^|/)(?:dist|node_modules|vendor)/|\.min\.\w+
 
 
 def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> str:
-    """Of `files`, which may be changed; at most so many tokens, as `tokens` counts them.
+    """Of `files`, which may be changed; at most so many tokens, as `count_tokens` counts them.
 
     The same for the same problem and files, whatever the cache holds.
     """

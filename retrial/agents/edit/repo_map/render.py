@@ -1,12 +1,16 @@
-"""The map as a model reads it: likely files with the heads of their likely definitions, then further paths."""
+"""The map as a model reads it: likely files with the heads of their likely definitions, then further paths.
+
+Its size is counted in tokens that are estimated without a tokenizer.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 
 from retrial.agents.edit.repo_map.outlines import Definition, Outline, terms
 from retrial.agents.edit.repo_map.ranking import Ranking
-from retrial.agents.edit.repo_map.tokens import weight
 
 _OUTLINED = 0.6
 """Of the budget: the share for outlines. The rest is for paths, for a file must be there before its outline helps."""
@@ -16,6 +20,12 @@ _LEFT_OUT = "..."
 _FURTHER = "\nFurther files:\n"
 _INDENT = "  "
 
+_PIECE = re.compile(r"(?m)^ +| ?(?:[A-Z]?[a-z]+|[A-Z]+)|[0-9]|\.{3}|\n|\S")
+_SHORT, _MIDDLE, _LETTERS = 5, 8, 5.5
+"""A word of so many letters is one token, is sometimes two, or has so many letters in each."""
+_CAUTION = 1.05
+"""Names such as `sympy` are cut into more tokens than words are."""
+
 
 def draw(ranking: Ranking, outlines: Mapping[str, Outline], budget: int) -> str:
     """The likeliest files first, as many as the budget holds."""
@@ -24,14 +34,14 @@ def draw(ranking: Ranking, outlines: Mapping[str, Outline], budget: int) -> str:
     outlined = _filled(blocks, _OUTLINED * budget)
     further = [f"{path}\n" for path in order[len(outlined) :]]
     text = "".join(outlined) + (_FURTHER if outlined and further else "")
-    return text + "".join(_filled(further, budget - weight(text)))
+    return text + "".join(_filled(further, budget - weigh(text)))
 
 
 def _filled(blocks: Iterable[str], room: float) -> list[str]:
     """The first of them, as many as fit."""
     taken: list[str] = []
     for block in blocks:
-        room -= weight(block)
+        room -= weigh(block)
         if room < 0:
             break
         taken.append(block)
@@ -65,3 +75,24 @@ def _around(number: int, definitions: tuple[Definition, ...]) -> Iterable[int]:
         if definitions[earlier].depth < depth:
             depth = definitions[earlier].depth
             yield earlier
+
+
+def count_tokens(text: str) -> int:
+    """Return how many tokens a text is likely to be, without a tokenizer: rather a few too many than too few.
+
+    Fitted on real maps to the tokenizer of the embedded model (49,152 tokens; larger ones mostly make fewer of a text).
+    """
+    return math.ceil(weigh(text))
+
+
+def weigh(text: str) -> float:
+    """The same before it is rounded: of lines together it is the sum of theirs."""
+    return _CAUTION * sum(map(_cost, _PIECE.findall(text)))
+
+
+def _cost(piece: str) -> float:
+    letters = len(piece.lstrip(" "))
+    if letters <= _SHORT:
+        # Signs that are not ASCII are cut into bytes.
+        return 1.0 if piece.isascii() else float(len(piece.encode("utf-8", "replace")))
+    return 1.2 if letters <= _MIDDLE else letters / _LETTERS
