@@ -1,4 +1,7 @@
-"""Sets of tasks. Each module's `make(context)` returns a benchmark for a name it knows, None for any other."""
+"""Sources of tasks, one folder each, with their graders. `make(context)` returns None for a name it does not know.
+
+Imports `grading` and what is below; `agents` and the folders above may import it.
+"""
 
 from __future__ import annotations
 

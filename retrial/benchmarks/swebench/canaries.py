@@ -1,24 +1,24 @@
 """Canaries for tasks whose tests come into an image as a patch: the files are fetched once, and planted for every run.
 
-Planted are a weak canary, which fails whatever the solution does, and copies of tests that the task is about. Nobody
-has proved them: where they do not fail, the reference is asked whether they must (`required_tests.settle`).
+Also what a log says of canaries, and the same log without it: as if they had never been there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from retrial import types
 from retrial.benchmarks.swebench import container_script
+from retrial.benchmarks.swebench.official_grader import END, STATUS
 from retrial.grading import canaries, prebuild
 from retrial.languages.canaries.candidates import NAME, Test, TestFile
 from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.assertions import Rank
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Check, Environment, Required
+from retrial.types import Canary, Check, Environment, Required, Status
 
 COPIES = 1
 """Strong canaries in one run: each takes as long as the test that it is a copy of, and a failure takes time to show."""
@@ -26,9 +26,34 @@ DOCUMENTED = re.compile(r"""[^:]*:[^\n"']*\n\s*(?:[rbuRBU]{0,2}["']{1,3})""")
 """Behind the name of a function: unittest reports a test that has a docstring under that, so a copy would be taken for
 the original."""
 
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+HEADING = re.compile(r"_+ (?!_).* _+$|(?:FAIL|ERROR): ")
+"""Of what pytest, sympy's or Django's runner prints about one failure."""
+ENDING = re.compile(r"={5,}|Ran \d+ tests? ")
+"""What comes behind the last of them."""
+ASSERTION = re.compile(
+    r"E +(?:AssertionError|assert |Failed: DID NOT RAISE)|.*:\d+: AssertionError$|FAILED .* - [Aa]ss"
+)
+"""Lines of pytest's that name an assertion; other runners tell failures from errors."""
+FAILING = {Status.FAILED, Status.ERROR}
+TELLING_APART = ("parse_log_django", "parse_log_sympy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLog:
+    """A log of Python tests, taken apart."""
+
+    rest: str
+    """All that is not about a canary."""
+    about: Mapping[str, Sequence[str]]
+    """Name of a canary → the lines about it, without colours."""
+
 
 def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
-    """The check with canaries in its tests, the weak one first; as it was where none can be made.
+    """Return the check with canaries in its tests, the weak one first; as it was where none can be made.
+
+    Planted are a weak canary, which fails whatever the solution does, and copies of tests that the task is about. They
+    are not proved: where they do not fail, the reference is asked whether they must (`grader.settle`).
 
     Raises: SandboxError.
     """
@@ -68,6 +93,57 @@ def candidates(required: Required, files: Mapping[str, bytes]) -> tuple[Canary, 
     ]
     shortest = sorted(_one_of_each(strong), key=lambda canary: len(canary.text))
     return (weak, *shortest[:COPIES])
+
+
+def split_log(log: str, names: Sequence[str]) -> SplitLog:
+    """Take out the lines that name a canary, and what is printed below a heading that does."""
+    rest: list[str] = []
+    about: dict[str, list[str]] = {name: [] for name in names}
+    current = ""
+    for line in log.split("\n"):
+        named = next((name for name in names if name in line), "")
+        plain = COLOUR.sub("", line)
+        if HEADING.match(plain):
+            current = named
+        elif ENDING.match(plain):
+            current = ""
+        if taken := named or current:
+            about[taken].append(plain)
+        else:
+            rest.append(line)
+    return SplitLog(rest="\n".join(rest), about=about)
+
+
+def list_failed(
+    required: Required, tests: Mapping[str, Status], found: SplitLog
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return those of the canaries that failed as they must, and those that failed in another way.
+
+    The first can fail in one way only; others must fail by an assertion, not by an exception on the way there.
+    """
+    proved, erred = [], []
+    for number, (name, lines) in enumerate(found.about.items()):
+        statuses = {status for test, status in tests.items() if name in test}
+        told = number == 0 or required.parser in TELLING_APART or any(map(ASSERTION.match, lines))
+        # One that passed under any id did not fail, whatever else has its name in it and is said to have failed.
+        if told and statuses == {Status.FAILED}:
+            proved.append(name)
+        elif statuses & FAILING and Status.PASSED not in statuses:
+            erred.append(name)
+    return tuple(proved), tuple(erred)
+
+
+def set_own_status(log: str, tests: Mapping[str, Status], check: Check) -> str:
+    """Return the log with the status that the task's own tests gave, where none of them failed but a canary did."""
+    failing = {test for test, status in tests.items() if status in FAILING}
+    planted = {test for test in failing if any(name in test for name in check.planted)}
+    if not planted or failing - planted:
+        return log
+    head, mark, tail = log.rpartition(END)
+    for status in check.failing:
+        # Only behind its end, where our own script has written it.
+        tail = re.sub(rf"{re.escape(STATUS)}: {status}(?!\d)", f"{STATUS}: 0", tail)
+    return head + mark + tail
 
 
 def _one_of_each(strong: list[Canary]) -> list[Canary]:

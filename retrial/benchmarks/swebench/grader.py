@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrial.benchmarks.swebench import canary_logs, container_script, official_grader
-from retrial.benchmarks.swebench.canary_logs import FAILING
+from retrial.benchmarks.swebench import canaries, container_script, official_grader
+from retrial.benchmarks.swebench.canaries import FAILING
 from retrial.system.console import some
 from retrial.types import Check, Execution, Finding, Outcome, Required, Status, Verdict, overtime
 
@@ -128,12 +128,12 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
     if not transcript.started:
         return Seen(transcript=transcript, graded=None, tests={})
     everything = official_grader.grade(required, transcript.log)
-    found = canary_logs.apart(transcript.log, check.planted)
+    found = canaries.split_log(transcript.log, check.planted)
     log, graded = found.rest, everything
     if check.planted:
-        log = canary_logs.own_status(log, everything.tests, check)
+        log = canaries.set_own_status(log, everything.tests, check)
         graded = official_grader.grade(required, log)
-    proved, erred = canary_logs.failed(required, everything.tests, found)
+    proved, erred = canaries.list_failed(required, everything.tests, found)
     # Of the whole log: a failure of the task's own may name a canary, too.
     said = official_grader.failures(required, transcript.log)
     failed = {test: Status.FAILED for test in said if graded.tests.get(test) in PASSING}
