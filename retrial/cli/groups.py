@@ -10,8 +10,8 @@ from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports import console, write
 from retrial.reports.analysis import repeats as repeat_statistics
-from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.analysis.repeats import IDENTICAL, Repeat
+from retrial.reports.analysis.rungs import Compared, side_by_side
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.results import SCHEMA, Report, compared
 from retrial.score import inputs, rescore

@@ -1,4 +1,4 @@
-"""Results, pages, exports, statistics: what becomes of verdicts.
+"""Results, pages, exports and statistics, all counted from verdicts.
 
-It reads files of runs, never a sandbox. Imports `grading` and what is below; `score` and `cli` may import it.
+It reads files of runs, never a sandbox. Imports `grading` and what is below; `agents` and those above may import it.
 """

@@ -10,17 +10,15 @@ from typing import Any
 from retrial.chat import Usage
 from retrial.reports.analysis import (
     aider_summary,
-    comparison,
+    cases,
     ladder_value,
     pick_quality,
     rungs,
-    seed_statistics,
     stats,
-    times,
 )
 from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
 from retrial.reports.analysis.cases import Case, from_records
-from retrial.reports.analysis.comparison import Compared
+from retrial.reports.analysis.rungs import Compared
 from retrial.reports.rows import Row
 from retrial.store.history import Brief
 from retrial.types import Outcome, Status
@@ -131,17 +129,19 @@ def results(report: Report) -> dict[str, object]:
         "totals": {**totals(report), "tests": tests(report.measured)},
         **_rates(report),
         "official_differs": report.official_differs,
-        "statistics": seed_statistics.build(report.measured, report.records, report.spent, report.benchmark_size),
+        "statistics": aider_summary.build_statistics(
+            report.measured, report.records, report.spent, report.benchmark_size
+        ),
         "not_measured": report.not_measured,
         "skipped": dict(report.skipped),
         "void": report.void,
         "by_language": _by_language(report),
         "by_model": _by_model(report),
-        "by_format": comparison.by_format(found),
-        "by_model_and_format": comparison.by_model_and_format(found),
+        "by_format": rungs.by_format(found),
+        "by_model_and_format": rungs.by_model_and_format(found),
         "ladder": rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
         **_attempts(report, tries),
-        "time": times.of_run(report.scored, report.records.values()),
+        "time": cases.sum_run_times(report.scored, report.records.values()),
         "spent": report.spent,
         "unsettled": report.unsettled,
         "provenance": dict(report.provenance),
@@ -319,8 +319,8 @@ def _instance(report: Report, row: Row, tries: Tries | None) -> dict[str, object
         "unverified": record.get("unverified"),
         "try": record.get("try"),
         "tries": record.get("tries"),
-        "cost": seed_statistics.cost(record),
-        **times.of_task(record),
+        "cost": aider_summary.sum_cost(record),
+        **cases.sum_task_times(record),
         "dname": record.get("dname"),
         "attempts": [each.record() for each in tries.attempts] if tries else [],
     }

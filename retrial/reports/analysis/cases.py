@@ -1,17 +1,25 @@
-"""Tasks as one model, one edit format or one rung of a ladder met them: what all comparisons are counted from."""
+"""Tasks as one model, one edit format or one rung of a ladder met them: what all comparisons are counted from.
+
+Also the time that tests and models took.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from retrial.reports.analysis.stats import total
+from retrial.reports.rows import Row
+from retrial.store.history import Brief
 
 Attempt = Mapping[str, Any]
 """An entry of a prediction's `all_results`."""
 
 TAKEN = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+SLOWEST = 5
+TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +90,7 @@ def by_field(found: Iterable[Case], field: str) -> dict[str, list[Case]]:
 
 
 def took(found: Iterable[Case]) -> dict[str, Any]:
-    """What all these attempts took: every go is paid for, whatever came of it."""
+    """Return what all these attempts took: every one is paid for, whatever its outcome."""
     attempts = [attempt for case in found for attempt in case.attempts]
     cost = total(attempt["cost"] for attempt in attempts)
     return {
@@ -90,4 +98,35 @@ def took(found: Iterable[Case]) -> dict[str, Any]:
         **{name: sum(attempt.get(name, 0) for attempt in attempts) for name in TAKEN},
         "cost": None if cost is None else round(cost, 6),
         "model_seconds": round(sum(attempt["model_seconds"] for attempt in attempts), 2),
+    }
+
+
+def sum_run_times(scored: Sequence[Row], records: Iterable[Brief]) -> dict[str, object]:
+    """Return what tests and models took in a run, for results.json.
+
+    Tests that were not run took no time, and are left out of the median.
+    """
+    rows = sorted((row for row in scored if row.verdict.seconds), key=lambda row: -row.verdict.seconds)
+    seconds = [row.verdict.seconds for row in rows]
+    asked = [attempt["model_seconds"] for record in records for attempt in record["all_results"]]
+    return {
+        "test_seconds": round(sum(seconds), 3),
+        "median_test_seconds": round(median(seconds), 3) if seconds else None,
+        "model_seconds": round(sum(asked), 3) if asked else None,
+        "slowest": [
+            {"instance_id": row.task.instance_id, "seconds": round(row.verdict.seconds, 3)} for row in rows[:SLOWEST]
+        ],
+    }
+
+
+def sum_task_times(record: Brief) -> dict[str, object]:
+    """Return what all attempts at a task took, and the outcomes of the first one's turns.
+
+    Null for predictions made elsewhere.
+    """
+    attempts = record.get("all_results", ())
+    return {
+        **{name: sum(each[name] for each in attempts) if attempts else None for name in TOKENS},
+        "model_seconds": round(sum(each["model_seconds"] for each in attempts), 3) if attempts else None,
+        "turns_passed": list(attempts[0]["tests_outcomes"]) if attempts else None,
     }

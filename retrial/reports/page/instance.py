@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Template
 from markupsafe import Markup
 
-from retrial.reports.page import prose, transcripts
-from retrial.reports.page.text import Allowance, preformatted, visible
+from retrial.reports.page import transcripts
+from retrial.reports.page.text import Allowance, preformatted, render_diff, render_reply, visible
 from retrial.reports.page.transcripts import Entry, Piece
 from retrial.types import Status
 
@@ -63,7 +63,7 @@ def render(template: Template, material: Material, most: int) -> str:
     return template.render(
         row=row,
         tests=_tests(row["tests"]),
-        patch=prose.diff(allowance.cut(material.patch)) if material.patch else None,
+        patch=render_diff(allowance.cut(material.patch)) if material.patch else None,
         attempts=[
             (_heading(attempt.heading, row), [_message(entry, allowance) for entry in attempt.entries if entry.pieces])
             for attempt in transcripts.read(material.chat)
@@ -110,9 +110,9 @@ def _piece(kind: str, piece: Piece, allowance: Allowance) -> Markup:
     if not piece.fenced:
         return Markup("<p>{}</p>").format(_line(text))
     if piece.language == "diff":
-        return prose.diff(text)
+        return render_diff(text)
     if kind == "assistant" and piece.language == "text":
-        return prose.reply(text)
+        return render_reply(text)
     return preformatted(text)
 
 

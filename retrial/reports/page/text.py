@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from pygments.lexer import Lexer
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _PICTURES = 0x2400
 """Where Unicode shows control characters: ␛ for what begins a terminal's commands."""
+
+LEADING = ("link", "image", "autolink", "html_inline", "html_block", "reference")
+"""Rules that are off: links and pictures stay text. A page must not load anything."""
 
 
 def visible(text: str) -> str:
@@ -49,3 +58,46 @@ class Allowance:
 
 def preformatted(text: str) -> Markup:
     return Markup("<pre>{}</pre>").format(escape(visible(text)))
+
+
+def render_reply(text: str) -> Markup:
+    """Return what a model wrote as HTML: its Markdown is shown, and none of it can run, load or lead anywhere."""
+    return Markup(_reader().render(visible(text)))
+
+
+@functools.lru_cache(maxsize=16)
+def render_diff(text: str) -> Markup:
+    """Colour what a patch adds and removes; a chosen patch is shown twice, also where it was made."""
+    from pygments.token import STANDARD_TYPES
+
+    # Pygments' own way of writing HTML takes three times as long: it also knows about line numbers and links. What is
+    # escaped before it is looked at has the same first letters in its lines.
+    marked = (
+        f'<span class="{STANDARD_TYPES.get(kind, "")}">{part}</span>'
+        for kind, part in _lexer().get_tokens(str(escape(visible(text))))
+    )
+    return Markup(f'<pre class="diff">{"".join(marked)}</pre>')
+
+
+@functools.cache
+def _reader() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).disable(list(LEADING))
+    # A model's headings are no chapters of this page.
+    for level in ("open", "close"):
+        reader.add_render_rule(f"heading_{level}", _no_heading)
+    return reader
+
+
+def _no_heading(_self: object, tokens: object, place: int, *_rest: object) -> str:
+    opening = tokens[place].nesting == 1  # type: ignore[index]
+    return '<p class="heading">' if opening else "</p>\n"
+
+
+@functools.cache
+def _lexer() -> Lexer:
+    from pygments.lexers import DiffLexer
+
+    lexer: Lexer = DiffLexer(stripnl=False)
+    return lexer

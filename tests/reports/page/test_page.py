@@ -16,10 +16,10 @@ import pytest
 from retrial.chat import Usage
 from retrial.cli import compare
 from retrial.reports import page
-from retrial.reports.analysis.comparison import Compared, side_by_side
 from retrial.reports.analysis.repeats import Repeat, together
+from retrial.reports.analysis.rungs import Compared, side_by_side
 from retrial.reports.page import charts as page_charts
-from retrial.reports.page import instance, prose, transcripts
+from retrial.reports.page import instance, transcripts
 from retrial.reports.page import text as page_text
 from retrial.reports.page.numbers import shown
 from retrial.reports.page.text import Allowance, visible
@@ -215,7 +215,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_a_model_says_stays_text(text: str) -> None:
-    for made in (prose.reply(text), prose.diff(text), page_text.preformatted(text)):
+    for made in (page_text.render_reply(text), page_text.render_diff(text), page_text.preformatted(text)):
         known = {"p", "pre", "code", "span", "em", "strong", "ul", "ol", "li", "blockquote", "hr", "br"}
         reader = read(str(made))
         assert {tag for tag, _ in reader.tags} <= known
@@ -254,7 +254,7 @@ def test_hostile_names_and_reasons_stay_text(home: Path) -> None:
 
 def test_a_line_of_five_megabytes_is_cut_and_said() -> None:
     text = "x" * 5_000_000
-    made = str(prose.reply(Allowance(4000, 12000).cut(text)))
+    made = str(page_text.render_reply(Allowance(4000, 12000).cut(text)))
     assert len(made) < 5000
     assert "[… 4,996,000 characters left out …]" in made
 

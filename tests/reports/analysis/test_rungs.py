@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from retrial.chat import Usage
-from retrial.reports.analysis import comparison, rungs
+from retrial.reports.analysis import rungs
 from retrial.reports.analysis.cases import Case, from_records
-from retrial.reports.analysis.comparison import Compared, side_by_side
+from retrial.reports.analysis.rungs import Compared, side_by_side
 from retrial.reports.console import comparison as rendered
 from retrial.reports.console import ladder as rendered_ladder
 from tests.support.rows import attempt, record
@@ -101,7 +101,7 @@ def test_before_anything_is_scored_nothing_is_said_of_what_is_resolved() -> None
 
 
 def test_a_format_is_counted_on_the_tasks_it_was_tried_on() -> None:
-    found = comparison.by_format(from_records(RECORDS, RESOLVED))
+    found = rungs.by_format(from_records(RECORDS, RESOLVED))
     assert {name: (row["resolved"], row["of"]) for name, row in found.items()} == {"diff": (1, 2), "whole": (1, 2)}
     assert found["whole"]["percent_cases_well_formed"] == 50.0
     assert (found["whole"]["num_malformed_responses"], found["whole"]["lazy_comments"]) == (2, 3)
@@ -111,7 +111,7 @@ def test_a_format_is_counted_on_the_tasks_it_was_tried_on() -> None:
 
 
 def test_turns_are_those_of_a_formats_first_attempt_and_count_only_what_is_not_refuted() -> None:
-    found = comparison.by_format(from_records(RECORDS, RESOLVED))
+    found = rungs.by_format(from_records(RECORDS, RESOLVED))
     assert (found["whole"]["pass_rate_1"], found["whole"]["pass_rate_2"]) == (0.0, 50.0)
     # 'three' was plausible and is not resolved; the second turn is there although no first one left it to do.
     assert (found["diff"]["pass_rate_1"], found["diff"]["pass_rate_2"]) == (50.0, 50.0)
@@ -119,7 +119,7 @@ def test_turns_are_those_of_a_formats_first_attempt_and_count_only_what_is_not_r
 
 def test_a_retry_is_paid_for_but_says_nothing_of_the_first_attempt() -> None:
     again = whole(2, num_malformed_responses=5, faults={"empty": 5}, tests_outcomes=[True], plausible=True)
-    row = comparison.by_format(from_records([record("one", whole(), again, chosen=2)], {"one"}))["whole"]
+    row = rungs.by_format(from_records([record("one", whole(), again, chosen=2)], {"one"}))["whole"]
     assert (row["percent"], row["pass_rate_1"]) == (100.0, 0.0)
     assert (row["num_malformed_responses"], row["faults"], row["percent_cases_well_formed"]) == (0, {}, 100.0)
     assert (row["attempts"], row["cost"]) == (2, 1.0)
@@ -127,9 +127,9 @@ def test_a_retry_is_paid_for_but_says_nothing_of_the_first_attempt() -> None:
 
 def test_an_attempt_that_could_not_be_measured_is_paid_for_and_is_nobodys_failure() -> None:
     broken = whole(error="the provider broke", tests_outcomes=[])
-    row = comparison.by_format(
-        from_records([record("one", broken, whole(2, tests_outcomes=[True]), chosen=2)], {"one"})
-    )["whole"]
+    row = rungs.by_format(from_records([record("one", broken, whole(2, tests_outcomes=[True]), chosen=2)], {"one"}))[
+        "whole"
+    ]
     assert (row["resolved"], row["of"], row["pass_rate_1"]) == (1, 1, 100.0)
     assert (row["attempts"], row["cost"]) == (2, 1.0)
 
