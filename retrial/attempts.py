@@ -9,7 +9,7 @@ from retrial.types import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class AgentResult:
     """What an agent says of its own work: counted, never believed."""
 
     edit_outcome: bool
@@ -61,7 +61,7 @@ class Attempt:
     """None: there were no tests that could say anything."""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
-    effort: Effort | None = None
+    effort: AgentResult | None = None
     verdict: Verdict | None = None
     """The visible check of `counted`."""
     served: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CallId:
     """Where in a run a question is asked."""
 
     instance_id: str = ""
@@ -43,7 +43,7 @@ class Place:
     """1, 2, … within the attempt."""
 
 
-def _rest(trouble: Trouble) -> bool:
+def _rest(trouble: Backoff) -> bool:
     """Where nobody gives turns."""
     if trouble.tries < REFUSALS:
         time.sleep(trouble.seconds)
@@ -61,12 +61,12 @@ class Request:
     max_tokens: int = 8192
     timeout: float = 300.0
     """Seconds for the whole call with its retries; not part of the question."""
-    place: Place = Place()
+    place: CallId = CallId()
     """Not part of the question either."""
     lost: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
     """To be called for every reply that did not arrive whole but may have been billed, with whether it is to be asked
     for again. Raises: BudgetSpent, OutOfMoney, if it is."""
-    next_try: Callable[[Trouble], bool] = field(default=_rest, repr=False, compare=False)
+    next_try: Callable[[Backoff], bool] = field(default=_rest, repr=False, compare=False)
     """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
     the call's time. False when there is no hope. Raises: Stopped."""
     still: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
@@ -129,7 +129,7 @@ class Reply:
     """It comes from a run that is played again: its cost was paid there."""
 
 
-class Load(StrEnum):
+class Overload(StrEnum):
     """What a failure says of how much was asked at once."""
 
     RATE = "rate"
@@ -143,10 +143,10 @@ class Load(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Backoff:
     """Why something has to be tried again."""
 
-    load: Load
+    load: Overload
     why: str
     """For people."""
     seconds: float = 0.0

@@ -11,9 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.chat import Message, Reply, Request, Usage
-from retrial.types import Answer, Check, Environment, Execution, Job, Machine, Status, Task, Verdict
+from retrial.types import Answer, Check, Environment, Execution, HostCapacity, Job, Status, Task, Verdict
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -100,7 +100,7 @@ class Chat(Protocol):
 class Agent(Protocol):
     """Edits a workspace."""
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         """Raises: NotMeasured (from the model or the check) to say that this go cannot be counted."""
         ...
 
@@ -208,7 +208,7 @@ class Sandbox(Protocol):
         """Tool, version and by what the limits are held; goes into run.json."""
         ...
 
-    def machine(self) -> Machine:
+    def machine(self) -> HostCapacity:
         """What there is for jobs, where they run."""
         ...
 
@@ -262,7 +262,7 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class WorkerNode:
     """Where work is done, on another machine."""
 
     slots: int
@@ -273,7 +273,7 @@ class Site:
 
 class Executor(Protocol):
     """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled. Work that needs
-    something of its machine has `elsewhere()`: a function that can be pickled, from a `Site` to the same work there."""
+    something of its machine has `elsewhere()`, which returns a picklable function from a `WorkerNode` to the same work."""
 
     def share(self, service: S) -> S:
         """The object as work may call it from wherever it runs: its methods run here. Plain values in and out."""
@@ -288,7 +288,7 @@ class Executor(Protocol):
         ...
 
 
-class Reader(Protocol):
+class ResultParser(Protocol):
     """Turns what a test runner left into results."""
 
     def read(self, execution: Execution) -> Mapping[str, Status] | str:

@@ -406,7 +406,7 @@ _PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class HostCapacity:
     cores: int
     memory_mb: float
 

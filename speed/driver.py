@@ -17,18 +17,18 @@ from functools import partial
 from pathlib import Path
 
 from retrial import registry
-from retrial.attempts import Attempt, Effort, Prediction
+from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.chat import Message, Reply, Request, Usage
-from retrial.executors.limiter import Turns
-from retrial.executors.writer_pool import Abreast
+from retrial.executors.limiter import FairLimiter
+from retrial.executors.writer_pool import WriterPool
 from retrial.grading import verdict_cache
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
-from retrial.predict.save import Came, keep_prediction, state
+from retrial.predict.save import RunProgress, keep_prediction, state
 from retrial.protocols import Context, Executor
 from retrial.score.predictions_file import Submission
 from retrial.score.save import keep_verdict
@@ -71,7 +71,7 @@ class Instant:
 def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
     """As a worker makes them: that is no work of the driver's, so it is done once."""
     stop = Stop()
-    desk = TaskDesk("once", Desk(run, Budget(None), Turns(1, stop), stop))
+    desk = TaskDriver("once", DriverService(run, Budget(None), FairLimiter(1, stop), stop))
     chat = MeteredChat(Instant(), SAMPLING, desk, Price(prompt=1, completion=1), "once", 1)
     desk.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
     said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
@@ -87,7 +87,7 @@ def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
 class Writing:
     """Has everything written down that an attempt has written down."""
 
-    desk: Desk
+    desk: DriverService
     lines: tuple[bytes, ...]
 
     def __call__(self, task: Task) -> Prediction:
@@ -117,7 +117,7 @@ def _attempt(usage: Usage) -> Attempt:
         edit_outcome=True,
         lint_outcome=True,
         usage=usage,
-        effort=Effort(edit_outcome=True, tests_outcomes=(False, False)),
+        effort=AgentResult(edit_outcome=True, tests_outcomes=(False, False)),
         verdict=VERDICT,
     )
 
@@ -176,10 +176,10 @@ def _executor(options: argparse.Namespace, stop: Stop) -> Executor:
 def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     stop, budget = Stop(), Budget(None)
     executor = _executor(options, stop)
-    came = Came(done={}, answered={}, unmeasured={})
-    desk = executor.share(Desk(run, budget, Turns(options.workers, stop), stop))
+    came = RunProgress(done={}, answered={}, unmeasured={})
+    desk = executor.share(DriverService(run, budget, FairLimiter(options.workers, stop), stop))
     work = Writing(desk=desk, lines=lines_of_an_attempt(Run(run.folder, "lines")))
-    with Progress("harness", len(tasks)) as progress, Abreast() as keepers:
+    with Progress("harness", len(tasks)) as progress, WriterPool() as keepers:
         for task, result in executor.run(work, tasks):
             keepers.do(partial(keep_prediction, run, task, result, came))
             progress.step(f"{task.instance_id}: {state(result)}", money(budget.spent))

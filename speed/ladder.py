@@ -23,13 +23,13 @@ from urllib.request import urlopen
 
 from retrial import registry
 from retrial.cli import arguments
-from retrial.executors.limiter import Turns
+from retrial.executors.limiter import FairLimiter
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions
 from retrial.predict.ladder import solve
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
@@ -98,12 +98,12 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
             argv = ["-b", str(bench), "-n", "40", "-m", "instant:whole", "--api-base", url, "--run", turn]
             plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
             ladder, stop, verdicts = make_ladder(plan), Stop(), verdict_cache.Verdicts(paths.cache())
-            desk = Desk(plan.run, Budget(None), Turns(1, stop), stop)
+            desk = DriverService(plan.run, Budget(None), FairLimiter(1, stop), stop)
             before = cpu()
             for task in plan.tasks:
                 tests = partial(plan.benchmark.visible, task.instance_id)
                 check = VisibleCheck(task, tests, sandbox, verdicts)  # type: ignore[arg-type]
-                done = solve(task, ladder, check, TaskDesk(task.instance_id, desk))
+                done = solve(task, ladder, check, TaskDriver(task.instance_id, desk))
                 assert done.chosen.plausible, done
             spent = (cpu() - before) / len(plan.tasks)
     print(f"CPU of ours for one attempt, without its sandbox runs: {1000 * spent:.1f} ms (at most 50)")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from retrial.agents import isolation, prompts
-from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.isolation.runner import on_no_task
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.chat import Message, Usage
 from retrial.errors import NotMeasured, UsageError
 from retrial.protocols import Chat, Context, Workspace
@@ -30,28 +30,28 @@ _PLAIN_WORD = re.compile(r"\s*([\w.+-]+|/[\w./+-]+)(?=\s|$)")
 
 
 class CommandAgent:
-    def __init__(self, command: str, model: str, cell: Cell) -> None:
+    def __init__(self, command: str, model: str, cell: Isolation) -> None:
         self._command, self._model, self._cell = command, model, cell
 
     def describe(self) -> Mapping[str, object]:
         """For run.json."""
         return {"name": "command", "command": self._command, **self._cell.describe()}
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         verdicts: list[Verdict] = []
 
         def test() -> Verdict:
             verdicts.append(check())
             return verdicts[-1]
 
-        errand = Errand(
+        errand = AgentCommand(
             command=("/bin/sh", "-c", self._command),
             environment={"RETRIAL_MODEL": self._model, "RETRIAL_SEED": str(model.seed)},
             files={"prompt.md": prompts.instructions(task).encode()},
         )
         ran = self._cell.run(errand, workspace, test, model.left)
         spent, problem = read_usage(ran.results)
-        return Effort(
+        return AgentResult(
             edit_outcome=ran.exit_code == 0,
             tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
             test_timeouts=sum(each.outcome is Outcome.TIMED_OUT for each in verdicts),
@@ -71,7 +71,7 @@ def make(context: Context) -> CommandAgent:
     return CommandAgent(context.options.command, context.model, cell)
 
 
-def _refuse_missing(command: str, cell: Cell) -> None:
+def _refuse_missing(command: str, cell: Isolation) -> None:
     """Before anything runs: later, a shell that finds no program and a program that gives up end with the same code.
 
     Raises: UsageError when the program that the command begins with cannot be run in the cell.
@@ -103,13 +103,13 @@ def read_usage(results: Mapping[str, bytes]) -> tuple[Usage, str]:
     return Usage(cost=cost, **tokens), ""
 
 
-def _error(ran: Ran) -> str:
+def _error(ran: AgentExit) -> str:
     """How it ended, if not with 0, and its last line, which usually says why."""
     ending, lines = _ending(ran), [line.strip() for line in ran.output.splitlines() if line.strip()]
     return f"{ending}: {lines[-1][:LAST_LINE]}" if ending and lines else ending
 
 
-def _ending(ran: Ran) -> str:
+def _ending(ran: AgentExit) -> str:
     if ran.timed_out:
         return "the attempt timed out"
     return "" if ran.exit_code == 0 else f"the command exited with status {ran.exit_code}"

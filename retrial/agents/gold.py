@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.patches import apply
 from retrial.protocols import Benchmark, Chat, Context, Workspace
 from retrial.types import Outcome, Task, Verdict
@@ -16,11 +16,11 @@ class Gold:
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         apply.apply(workspace.root, self._benchmark.answer(task.instance_id).patch)
         verdict = check()
         known = verdict.outcome is not Outcome.UNVERIFIED
-        return Effort(edit_outcome=True, tests_outcomes=(verdict.resolved,) if known else ())
+        return AgentResult(edit_outcome=True, tests_outcomes=(verdict.resolved,) if known else ())
 
 
 def make(context: Context) -> Gold:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.protocols import Chat, Context, Workspace
 from retrial.types import Task, Verdict
 
@@ -12,8 +12,8 @@ MODEL = "none"
 
 
 class Null:
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
-        return Effort(edit_outcome=True)
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+        return AgentResult(edit_outcome=True)
 
 
 def make(context: Context) -> Null:

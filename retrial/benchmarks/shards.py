@@ -11,9 +11,9 @@ from typing import Any
 
 from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
-from retrial.store.history import Past
+from retrial.store.history import RunHistory
 from retrial.store.runs import SAFE, Run
-from retrial.system.console import counted, some
+from retrial.system.console import first_few, pluralise
 from retrial.types import Task, fingerprint
 
 _OPTION = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
@@ -49,7 +49,7 @@ class Shard:
     def told(self) -> str:
         """For people, at the end of what they are told of its run."""
         none = "" if self.size else ": there are fewer tasks than shards, and it has none"
-        return f"; shard {self.number} of {self.of} of {counted(self.tasks, 'task')}{none}"
+        return f"; shard {self.number} of {self.of} of {pluralise(self.tasks, 'task')}{none}"
 
     @property
     def identity(self) -> dict[str, str]:
@@ -102,13 +102,13 @@ def record(shard: Shard) -> dict[str, Any]:
     return asdict(shard)
 
 
-def whole_of(name: str) -> str:
+def base_run_name(name: str) -> str:
     """What a shard of that name is a part of; empty for a name that is no shard's."""
     found = _NAME.fullmatch(name)
     return found["whole"] if found else ""
 
 
-def in_place_of_wholes(home: Path, texts: Sequence[str]) -> tuple[str, ...]:
+def expand_to_shards(home: Path, texts: Sequence[str]) -> tuple[str, ...]:
     """The names of its shards for every name of a whole that is there in shards only; all else as it is.
 
     Raises: UsageError when shards of that name belong to several wholes.
@@ -120,7 +120,7 @@ def _shards_of(home: Path, whole: str) -> list[str]:
     if not SAFE.fullmatch(whole):
         return []
     paths = (home / "predictions").glob(f"{whole}--*-of-*/run.json")
-    runs = [Run(home, path.parent.name) for path in paths if whole_of(path.parent.name) == whole]
+    runs = [Run(home, path.parent.name) for path in paths if base_run_name(path.parent.name) == whole]
     found = {run.name: shard for run in runs if (shard := stored(run.config()))}
     if not found or not _made_of(Run(home, whole), found):
         return []
@@ -143,8 +143,8 @@ class Together:
 
     whole: str
     """Its name."""
-    given: tuple[tuple[Shard, Past], ...]
-    strangers: tuple[tuple[Shard, Past], ...] = ()
+    given: tuple[tuple[Shard, RunHistory], ...]
+    strangers: tuple[tuple[Shard, RunHistory], ...] = ()
     """Shards beside them that are of another whole."""
 
     @property
@@ -192,23 +192,23 @@ class Together:
         yield from self._other_settings()
         twice = [str(number) for number, times in self._numbers().items() if times > 1]
         if twice:
-            yield f"given more than once of the {self.first.of} shards of '{self.whole}': {some(twice)}"
+            yield f"given more than once of the {self.first.of} shards of '{self.whole}': {first_few(twice)}"
         if self.overlapping:
-            yield f"in several shards of '{self.whole}': {some(self.overlapping)}; of each the best is taken"
+            yield f"in several shards of '{self.whole}': {first_few(self.overlapping)}; of each the best is taken"
         if self.missing:
             number = sum(shard.size for shard in self.missing)
             what = (
-                f"{counted(number, 'task')}, not measured but where another run has {'it' if number == 1 else 'them'}"
+                f"{pluralise(number, 'task')}, not measured but where another run has {'it' if number == 1 else 'them'}"
             )
-            numbers = some([str(shard.number) for shard in self.missing])
+            numbers = first_few([str(shard.number) for shard in self.missing])
             yield f"missing of the {self.first.of} shards of '{self.whole}': {numbers}, with {what}"
 
     def _numbers(self) -> Counter[int]:
         return Counter(shard.number for shard, _ in self.given)
 
-    def _why_not(self, shard: Shard, each: Past) -> str:
+    def _why_not(self, shard: Shard, each: RunHistory) -> str:
         """It is none of them."""
-        if (whole_of(each.run.name), shard.of) != (self.whole, self.first.of):
+        if (base_run_name(each.run.name), shard.of) != (self.whole, self.first.of):
             return f"is a shard, but not one of {self.first.of} of '{self.whole}'"
         here, there = shard.identity["selection"], self.first.identity["selection"]
         return f"was cut from another selection: {here}, not {there}"
@@ -222,17 +222,17 @@ class Together:
                 yield f"'{each.run.name}' was run with other settings: {'; '.join(different)}"
 
 
-def together(found: Sequence[Past]) -> Together | None:
+def together(found: Sequence[RunHistory]) -> Together | None:
     """Those among these runs that are shards of one whole with the first shard; None when none of them is one."""
     cut = [(shard, each) for each in found if (shard := stored(each.stored))]
     if not cut:
         return None
     first, run = cut[0][0], cut[0][1].run
-    whole = whole_of(run.name)
+    whole = base_run_name(run.name)
 
-    def is_own(shard: Shard, each: Past) -> bool:
+    def is_own(shard: Shard, each: RunHistory) -> bool:
         # Parts of another selection leave tasks out that nobody would miss.
-        return (whole_of(each.run.name), shard.of, shard.digest) == (whole, first.of, first.digest)
+        return (base_run_name(each.run.name), shard.of, shard.digest) == (whole, first.of, first.digest)
 
     return Together(
         whole=whole,

@@ -13,20 +13,20 @@ from retrial import __version__
 from retrial.benchmarks.selection import select_tasks
 from retrial.errors import ExitCode, Overloaded
 from retrial.grading import calibration, verdict_cache
-from retrial.grading.calibration import Calibration, Worth
+from retrial.grading.calibration import Calibration, TaskQuality
 from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import select
 from retrial.options import ReportOptions
 from retrial.patches import policy
 from retrial.patches.policy import Selection
-from retrial.protocols import Benchmark, Site
+from retrial.protocols import Benchmark, WorkerNode
 from retrial.reports import console
 from retrial.reports.results import SCHEMA
 from retrial.score import inputs
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer, eval_log, unmeasured
-from retrial.score.testbed import Testbed, set_up
-from retrial.score.worker import by_id, scorer_elsewhere
+from retrial.score.testbed import ScoringSetup, set_up
+from retrial.score.worker import by_id, remote_scorer
 from retrial.store.runs import Run
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
@@ -87,7 +87,7 @@ class Calibrator:
         return found, (*gold, stub)
 
     def _gold(self, task: Task, answer: Answer, known: Reference | None) -> tuple[Verdict, ...]:
-        selection = select(task, answer.patch, policy.touched(answer.patch))
+        selection = select(task, answer.patch, policy.changed_paths(answer.patch))
         if isinstance(selection, Verdict):
             return (selection,) * calibration.RUNS
         check = known.strict(answer.check) if known else answer.check
@@ -122,7 +122,7 @@ class Calibrating:
     """By their ids."""
     done: frozenset[str]
     """What an earlier go has found out."""
-    maker: Callable[[Site], Scorer]
+    maker: Callable[[WorkerNode], Scorer]
 
     def __call__(self, instance_id: str) -> tuple[Calibration, tuple[Verdict, ...]]:
         task = self.tasks[instance_id]
@@ -130,11 +130,11 @@ class Calibrating:
             found = self.calibrator.known(task) if instance_id in self.done else None
             return (found, ()) if found else self.calibrator.calibrate(task)
 
-    def elsewhere(self) -> Callable[[Site], Calibrating]:
+    def elsewhere(self) -> Callable[[WorkerNode], Calibrating]:
         return partial(_calibrating, self.maker, self.done)
 
 
-def _calibrating(maker: Callable[[Site], Scorer], done: frozenset[str], site: Site) -> Calibrating:
+def _calibrating(maker: Callable[[WorkerNode], Scorer], done: frozenset[str], site: WorkerNode) -> Calibrating:
     scorer = maker(site)
     return Calibrating(calibrator=Calibrator(scorer=scorer), tasks=by_id(scorer), done=done, maker=maker)
 
@@ -158,7 +158,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
 
 
 def _calibrate_all(
-    options: ReportOptions, benchmark: Benchmark, run: Run, bed: Testbed, tasks: Sequence[Task]
+    options: ReportOptions, benchmark: Benchmark, run: Run, bed: ScoringSetup, tasks: Sequence[Task]
 ) -> list[Row]:
     asked = set(map(_id, tasks))
     waiting = _waiting(run, benchmark, fresh=options.fresh)
@@ -169,7 +169,7 @@ def _calibrate_all(
     calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
     tasks_by_id = {_id(task): task for task in tasks}
     used = bed.executor.share(bed.sandbox)
-    maker = scorer_elsewhere(calibrator.scorer, options, bed.ready(tasks), used)
+    maker = remote_scorer(calibrator.scorer, options, bed.ready(tasks), used)
     work = Calibrating(calibrator=calibrator, tasks=tasks_by_id, done=frozenset(done), maker=maker)
     rows: list[Row] = []
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -185,12 +185,12 @@ def _calibrate_all(
             if rows[-1].calibration is not None:
                 waiting.discard(_id(task))
                 _write_config(run, benchmark, started, waiting)
-            sound = sum(_title(row) == Worth.SOUND for row in rows)
+            sound = sum(_title(row) == TaskQuality.SOUND for row in rows)
             progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{bed.slowed}")
     return sorted(rows, key=lambda row: _id(row.task))
 
 
-def _scorer(options: ReportOptions, benchmark: Benchmark, bed: Testbed) -> Scorer:
+def _scorer(options: ReportOptions, benchmark: Benchmark, bed: ScoringSetup) -> Scorer:
     return Scorer(
         benchmark=benchmark,
         sandbox=bed.sandbox,
@@ -247,7 +247,9 @@ def _write_logs(run: Run, task: Task, answer: Answer, seen: Sequence[Verdict]) -
         run.write_log(task.instance_id, label, eval_log(scored))
 
 
-def results(run: Run, benchmark: Benchmark, rows: Sequence[Row], bed: Testbed, argv: Sequence[str]) -> dict[str, Any]:
+def results(
+    run: Run, benchmark: Benchmark, rows: Sequence[Row], bed: ScoringSetup, argv: Sequence[str]
+) -> dict[str, Any]:
     """The content of results.json."""
     known = [(row.task, row.calibration) for row in rows if row.calibration]
     instances = [calibration.shown(task, found) for task, found in known]
@@ -259,7 +261,7 @@ def results(run: Run, benchmark: Benchmark, rows: Sequence[Row], bed: Testbed, a
         "command": " ".join(argv),
         "totals": {
             "selected": len(rows) + len(bed.skipped),
-            **{str(worth): sum(row["worth"] is worth for row in instances) for worth in Worth},
+            **{str(worth): sum(row["worth"] is worth for row in instances) for worth in TaskQuality},
             "slow": sum(found.slow for _, found in known),
             "not_measured": len(rows) - len(known),
             "skipped": len(bed.skipped),

@@ -20,7 +20,7 @@ from retrial.reports.analysis.run_conditions import Side, read_config, read_resu
 from retrial.reports.comparison_table import render, row
 from retrial.reports.results import SCHEMA
 from retrial.score import inputs, predictions_file
-from retrial.score.inputs import Trial
+from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.store import history
 from retrial.store.runs import Run, find_run, read_json
@@ -42,7 +42,7 @@ class Entry:
     """One that is to be compared."""
 
     run: Run
-    trial: Trial | None = None
+    trial: ScoringInput | None = None
     """Of a predictions file, which is no run before it is scored."""
     group: str = ""
     """The grid or the repeats that it was named by."""
@@ -118,7 +118,7 @@ def _entries(options: ReportOptions, texts: Sequence[str]) -> list[Entry]:
 def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
     """A run or a file; for a grid or repeats, their runs."""
     home = paths.home()
-    if not (home / "predictions" / text).exists() and shards.in_place_of_wholes(home, (text,)) != (text,):
+    if not (home / "predictions" / text).exists() and shards.expand_to_shards(home, (text,)) != (text,):
         raise UsageError(f"'{text}' is there in shards only: make one result of them first with 'report.py {text}'.")
     run = find_run(home, text)
     if run is None:

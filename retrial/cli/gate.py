@@ -38,7 +38,7 @@ def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:
         _refuse_dependent(before, run)
 
 
-def judge(options: ReportOptions, content: Mapping[str, Any]) -> int:
+def check(options: ReportOptions, content: Mapping[str, Any]) -> int:
     """The exit code of what was missed; 0 when nothing was. Says of each gate how it went."""
     missed = [
         *([_below(options.fail_under, content["rate"])] if options.fail_under is not None else []),

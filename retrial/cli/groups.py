@@ -15,11 +15,11 @@ from retrial.reports.analysis.rungs import Compared, side_by_side
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.results import SCHEMA, Report, compared
 from retrial.score import inputs, rescore
-from retrial.score.inputs import Trial
+from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import counted, money, say
+from retrial.system.console import money, pluralise, say
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""
@@ -55,7 +55,7 @@ def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:
             raise UsageError(f"--{flag} is about one run, and '{name}' is {len(runs)}: name one, '{runs[0]['run']}'.")
 
 
-def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Trial, Report]]:
+def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, ScoringInput, Report]]:
     """Each run that has files, one after the other."""
     stored = group.config()
     score_one = rescore.score if options.repeat > 1 else score_run
@@ -128,7 +128,7 @@ def _summary(content: Mapping[str, Any]) -> list[str]:
         *lines,
         f"mean            {content['mean']:.1f} % (spread {spread['standard_deviation']:.1f} points over {k} runs; "
         f"{spread['min']:.1f} to {spread['max']:.1f}); pass@{k} {content['pass_at'][k]:.1f} %; "
-        f"{len(content['flips'])} of {counted(twice, 'task')} flipped",
+        f"{len(content['flips'])} of {pluralise(twice, 'task')} flipped",
         f"always, never   {len(content['always'])} resolved in every run, {len(content['never'])} in none",
     ]
 

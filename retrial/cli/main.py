@@ -14,14 +14,14 @@ from types import FrameType
 from retrial.errors import ExitCode, NotMeasured, Stopped, UsageError
 from retrial.system import run_log
 from retrial.system.console import command_line
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 from retrial.system.shutdown import signals
 
 GARBAGE = 200_000
 """Objects more than before, and it is looked for."""
 
 
-def goes_on() -> str:
+def resume_hint() -> str:
     return f"Everything finished is on disk, the same command goes on: {command_line()}"
 
 
@@ -46,7 +46,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _tell_interrupted(name: str) -> None:
-    print(f"\n{name}: interrupted. {goes_on()}", file=sys.stderr)
+    print(f"\n{name}: interrupted. {resume_hint()}", file=sys.stderr)
 
 
 def _unraisable(name: str, ignored: sys.UnraisableHookArgs) -> None:
@@ -66,14 +66,14 @@ def _end_by_signal() -> None:
 
 def _keep_secrets() -> None:
     """Whoever writes for people, be it a library, or Python itself with a traceback."""
-    KNOWN.guess_variables(os.environ)
-    KNOWN.learn_arguments(sys.argv[1:])
+    MASKER.guess_variables(os.environ)
+    MASKER.learn_arguments(sys.argv[1:])
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None or getattr(stream, "closed", False):
             # Its descriptor may be free: the next file that is opened must not take its place.
             stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-        setattr(sys, name, KNOWN.masking(stream))
+        setattr(sys, name, MASKER.masking(stream))
 
 
 def _run(name: str, module: str) -> int:
@@ -88,13 +88,13 @@ def _run(name: str, module: str) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return ExitCode.BAD_USAGE
     except Stopped as error:
-        print(f"{name}: stopped: {error}. {goes_on()}", file=sys.stderr)
+        print(f"{name}: stopped: {error}. {resume_hint()}", file=sys.stderr)
         return ExitCode.NOT_MEASURED
     except NotMeasured as error:
         print(f"{name}: nothing was done: {error}", file=sys.stderr)
         return ExitCode.NOT_MEASURED
     except OSError as error:
-        print(f"{name}: a file cannot be read or written: {error}. {goes_on()}", file=sys.stderr)
+        print(f"{name}: a file cannot be read or written: {error}. {resume_hint()}", file=sys.stderr)
         is_usage = isinstance(error, NotADirectoryError | FileExistsError | PermissionError)
         return ExitCode.BAD_USAGE if is_usage else ExitCode.NOT_MEASURED
 

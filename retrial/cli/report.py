@@ -17,7 +17,7 @@ from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
 from retrial.sandboxes.prepare import remove_orphans
 from retrial.score import inputs, rescore
-from retrial.score.inputs import Trial
+from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission
 from retrial.score.run import score_run
 from retrial.store.runs import Run, find_run, latest_run
@@ -31,7 +31,7 @@ DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, a
 
 def main(argv: Sequence[str]) -> int:
     options, rest = arguments.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
-    texts = shards.in_place_of_wholes(paths.home(), rest)
+    texts = shards.expand_to_shards(paths.home(), rest)
     several = len(texts) > 1 or texts != rest
     _refuse(options, rest, several)
     scratch.refuse_missing()
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     return _score(options, inputs.from_runs(options, texts) if several else _trial(options, rest))
 
 
-def _score(options: ReportOptions, trial: Trial) -> int:
+def _score(options: ReportOptions, trial: ScoringInput) -> int:
     """One run: scored, told, written for others, and judged."""
     write.refuse(options, trial.run)
     score = rescore.score if options.repeat > 1 else score_run
@@ -56,7 +56,7 @@ def _score(options: ReportOptions, trial: Trial) -> int:
     print(f"\nResults: {trial.run.results_path}")
     write.write(options, trial.run, content)
     incomplete = report.not_measured or report.shards.get("missing") or trial.problems
-    return gate.judge(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
+    return gate.check(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 
 
 def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
@@ -84,7 +84,7 @@ def _is_file(rest: Sequence[str], several: bool) -> bool:
     return len(rest) == 1 and not several and find_run(paths.home(), rest[0]) is None
 
 
-def _trial(options: ReportOptions, rest: Sequence[str]) -> Trial:
+def _trial(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
     """Raises: UsageError for anything that cannot be."""
     if options.gold or options.null:
         return _from_answers(options)
@@ -99,11 +99,11 @@ def _tell_of_a_shard(run: Run) -> None:
     """Who names nothing may think of all of it."""
     shard = shards.stored(run.config())
     if shard:
-        whole = shards.whole_of(run.name)
+        whole = shards.base_run_name(run.name)
         say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
 
 
-def _from_answers(options: ReportOptions) -> Trial:
+def _from_answers(options: ReportOptions) -> ScoringInput:
     """The reference patches, or none at all, as predictions."""
     benchmark = inputs.open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
@@ -114,7 +114,7 @@ def _from_answers(options: ReportOptions) -> Trial:
         found.append(Submission(instance_id=task.instance_id, model_name_or_path=kind, patch=patch))
     run = Run(paths.home(), f"{kind}--{benchmark.name}")
     source = {"kind": kind}
-    return Trial(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
+    return ScoringInput(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
 
 
 def _reference_patch(benchmark: Benchmark, task: Task) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from retrial.chat import Load, Trouble
+from retrial.chat import Backoff, Overload
 
-CUTS: Mapping[Load, float] = {Load.RATE: 0.5, Load.STRAIN: 0.8, Load.BROKEN: 0.5}
+CUTS: Mapping[Overload, float] = {Overload.RATE: 0.5, Overload.STRAIN: 0.8, Overload.BROKEN: 0.5}
 """How many at once are left of those that were too many."""
 GROWTH = 0.1
 """How many more at once after one round (all at once, done once); ever more with every round that goes well."""
@@ -21,7 +21,7 @@ SHRINKING = 0.005
 """The share of that pause that goes with the first that goes well; ever more with the next ones."""
 
 
-class Pace:
+class AdaptiveLimit:
     """Of one who is given work."""
 
     def __init__(self, most: int) -> None:
@@ -72,13 +72,13 @@ class Pace:
             return
         self._allowed = min(float(self.most), self._allowed + GROWTH * self._rounds / self._allowed)
 
-    def went_badly(self, trouble: Trouble, begun: float, now: float) -> None:
+    def went_badly(self, trouble: Backoff, begun: float, now: float) -> None:
         """What had begun then has failed. Of all that was under way when it was slowed, the first has said it."""
         if trouble.everybody:
             self._opens = max(self._opens, now + trouble.seconds)
-        if trouble.load is Load.NONE or begun <= self._slowed:
+        if trouble.load is Overload.NONE or begun <= self._slowed:
             return
-        if trouble.load is Load.RATE and self.taken <= 1:
+        if trouble.load is Overload.RATE and self.taken <= 1:
             self._pause = min(LONGEST_PAUSE, MARGIN * (max(self._pause, now - begun) + trouble.seconds))
         self._allowed = max(1.0, min(self._allowed, self.taken) * CUTS[trouble.load])
         self._slowed, self._rounds, self.why = now, 0.0, trouble.why

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from retrial.chat import REFUSALS, Load, Trouble
+from retrial.chat import REFUSALS, Backoff, Overload
 from retrial.errors import Stopped
-from retrial.executors.adaptive import Pace
+from retrial.executors.adaptive import AdaptiveLimit
 from retrial.protocols import Stop
 from retrial.system import host
-from retrial.types import Machine
+from retrial.types import HostCapacity
 
 LOOK_SECONDS = 1.0
 """How often somebody looks whether there is room again."""
@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Slot:
     """Leave to do one thing."""
 
     whom: str
@@ -42,7 +42,7 @@ class Turn:
     """Of those in the pool that it takes."""
 
 
-class Turns:
+class FairLimiter:
     """A pool of turns; safe to use from many threads."""
 
     def __init__(self, most: int, stop: Stop, doing: str = "asking", room: Callable[[], bool] = lambda: True) -> None:
@@ -51,7 +51,7 @@ class Turns:
         self._lock = threading.Lock()
         self._taken = 0
         self._numbers = itertools.count()
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _Queue] = {}
         self._resting = threading.Condition(self._lock)
         stop.on_ask(self._wake_all)
 
@@ -66,17 +66,17 @@ class Turns:
             for whom, pace in slow
         )
 
-    def begin(self, whom: str = "") -> Turn:
+    def begin(self, whom: str = "") -> Slot:
         """Waits for a turn.
 
         Raises: Stopped.
         """
         self._stop.check()
         with self._lock:
-            turn = Turn(whom=whom, number=next(self._numbers), begun=0.0)
+            turn = Slot(whom=whom, number=next(self._numbers), begun=0.0)
             return self._wait(turn)
 
-    def end(self, turn: Turn, *, well: bool = True) -> None:
+    def end(self, turn: Slot, *, well: bool = True) -> None:
         """It is done, or will not be."""
         now = time.monotonic()
         with self._lock:
@@ -88,7 +88,7 @@ class Turns:
             self._call()
             self._log(turn.whom, before, "it goes well")
 
-    def alone(self, turn: Turn) -> Turn:
+    def alone(self, turn: Slot) -> Slot:
         """Exchange a turn for one that takes all places: it begins when nothing else is under way.
 
         Raises: Stopped, and the turn is given back.
@@ -97,7 +97,7 @@ class Turns:
             self._give_back(self._lines[turn.whom], turn)
             return self._wait(replace(turn, places=self._most))
 
-    def next_try(self, turn: Turn, trouble: Trouble) -> Turn | None:
+    def next_try(self, turn: Slot, trouble: Backoff) -> Slot | None:
         """It failed and is to be tried again: waits as long as it has to, and for a turn.
 
         Returns None, and the turn is given back, when there is no hope. Raises: Stopped.
@@ -113,7 +113,7 @@ class Turns:
                 line.waiting[0].called.notify()
             self._log(turn.whom, before, trouble.why)
             refusals = 1 + (turn.refusals if turn.done == line.pace.done else 0)
-            hopeless = trouble.load is Load.RATE and refusals >= REFUSALS
+            hopeless = trouble.load is Overload.RATE and refusals >= REFUSALS
             if hopeless or not trouble.everybody:
                 self._call()
             if hopeless:
@@ -122,8 +122,8 @@ class Turns:
                 self._resting.wait_for(lambda: self._stop.said, trouble.seconds)
             return self._wait(replace(turn, refusals=refusals, done=line.pace.done))
 
-    def _wait(self, turn: Turn) -> Turn:
-        line = self._lines.setdefault(turn.whom, _Line(Pace(self._most)))
+    def _wait(self, turn: Slot) -> Slot:
+        line = self._lines.setdefault(turn.whom, _Queue(AdaptiveLimit(self._most)))
         waiter = _Waiter(number=turn.number, places=turn.places, called=threading.Condition(self._lock))
         heapq.heappush(line.waiting, waiter)
         self._call()
@@ -137,7 +137,7 @@ class Turns:
             self._call()
         return replace(turn, begun=waiter.begun)
 
-    def _seconds(self, line: _Line) -> float | None:
+    def _seconds(self, line: _Queue) -> float | None:
         """How long to wait if nobody calls."""
         return line.pace.opens_in(time.monotonic()) or (LOOK_SECONDS if self._taken and not self._room() else None)
 
@@ -160,7 +160,7 @@ class Turns:
             if line.waiting:
                 line.waiting[0].called.notify()
 
-    def _give_back(self, line: _Line, turn: Turn) -> None:
+    def _give_back(self, line: _Queue, turn: Slot) -> None:
         line.pace.end()
         self._taken -= turn.places
 
@@ -187,10 +187,10 @@ class _Waiter:
         return self.number < other.number
 
 
-class _Line:
+class _Queue:
     """Those who wait for the same one."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: AdaptiveLimit) -> None:
         self.pace = pace
         self.waiting: list[_Waiter] = []
 
@@ -206,6 +206,6 @@ def tasks_in_flight(jobs: int, test_jobs: int) -> int:
     return 1 if calls == 1 else calls + AHEAD * sandboxes_at_once(test_jobs)
 
 
-def sandboxes_at_once(test_jobs: int, where: Machine | None = None) -> int:
+def sandboxes_at_once(test_jobs: int, where: HostCapacity | None = None) -> int:
     """Of `--test-jobs`, or as many as the machine is good for: this one, or that."""
     return test_jobs or (where or host.here()).jobs()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from retrial.system import paths
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 
 VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
 """Those of ours that mean the same on every machine, where they are set."""
@@ -30,9 +30,9 @@ class WorkerEnv:
         with suppress(OSError):
             os.chdir(self.folder)
         os.environ.update(self.variables)
-        KNOWN.learn(*self.secrets, shortest=1)
-        KNOWN.guess(*self.guesses, shortest=1)
-        sys.stderr = KNOWN.masking(sys.stderr)
+        MASKER.learn(*self.secrets, shortest=1)
+        MASKER.guess(*self.guesses, shortest=1)
+        sys.stderr = MASKER.masking(sys.stderr)
 
 
 def current(variables: Iterable[str] = ()) -> WorkerEnv:
@@ -42,6 +42,6 @@ def current(variables: Iterable[str] = ()) -> WorkerEnv:
         folder=os.getcwd(),
         # There too, what lies at home is not for agents' eyes.
         variables={"RETRIAL_HOME": str(paths.home()), **found},
-        secrets=KNOWN.values,
-        guesses=KNOWN.guesses,
+        secrets=MASKER.values,
+        guesses=MASKER.guesses,
     )

@@ -12,7 +12,7 @@ WAITING = 32
 """Pieces of work taken at once."""
 
 
-class Abreast:
+class WriterPool:
     """All that was taken is done when it ends; the first failure is raised where the next piece is taken, or then."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Abreast:
         if self._failures:
             raise self._failures[0]
 
-    def __enter__(self) -> Abreast:
+    def __enter__(self) -> WriterPool:
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from retrial.store.json_io import exact_line
+from retrial.store.json_io import to_exact_jsonl
 from retrial.system.console import NOTE, say
 from retrial.system.files import write_data
 
@@ -24,7 +24,7 @@ _SEAL_BYTES = len(_SEAL % 0)
 
 def write(path: Path, value: object, *, sure: bool = False) -> None:
     """`sure`: on disk when this returns."""
-    body = _HEAD + exact_line(value).rstrip()
+    body = _HEAD + to_exact_jsonl(value).rstrip()
     write_data(path, body + _SEAL % zlib.crc32(body), sure=sure)
 
 

@@ -13,14 +13,14 @@ from retrial.benchmarks.swebench import grader
 from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
 from retrial.store import json_io
-from retrial.system.console import some
+from retrial.system.console import first_few
 from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
 
 RUNS = 3
 """Of the reference."""
 
 
-class Worth(StrEnum):
+class TaskQuality(StrEnum):
     """What was found out about a task; all but the first make it void."""
 
     SOUND = "sound"
@@ -34,10 +34,10 @@ class Worth(StrEnum):
 
 MORE_TIME = "give it more (--test-timeout-seconds): an honest solution may run out of time on a busy machine"
 ADVICE = {
-    Worth.SOUND: "",
-    Worth.FLAKY: "void from now on; mend the test, or run fewer at once (--test-jobs), then calibrate again",
-    Worth.BROKEN: "void from now on; its log says more: mend the toolchain or the task, then calibrate again",
-    Worth.STUB_PASSES: "void from now on; its tests cannot tell an answer from none",
+    TaskQuality.SOUND: "",
+    TaskQuality.FLAKY: "void from now on; mend the test, or run fewer at once (--test-jobs), then calibrate again",
+    TaskQuality.BROKEN: "void from now on; its log says more: mend the toolchain or the task, then calibrate again",
+    TaskQuality.STUB_PASSES: "void from now on; its tests cannot tell an answer from none",
 }
 
 
@@ -61,26 +61,26 @@ class Calibration:
         return sum(verdict.resolved for verdict in self.gold)
 
     @property
-    def worth(self) -> Worth:
+    def worth(self) -> TaskQuality:
         if self.differing or len({verdict.outcome for verdict in self.gold}) > 1:
-            return Worth.FLAKY
+            return TaskQuality.FLAKY
         if not self.passed:
-            return Worth.BROKEN
-        return Worth.STUB_PASSES if self.stub.resolved else Worth.SOUND
+            return TaskQuality.BROKEN
+        return TaskQuality.STUB_PASSES if self.stub.resolved else TaskQuality.SOUND
 
     @property
     def void(self) -> str:
         """Why the task cannot tell right from wrong here; empty when it can."""
         reasons = [verdict.reason for verdict in self.gold if not verdict.resolved]
         match self.worth:
-            case Worth.FLAKY:
-                why = some(self.differing) or reasons[0]
+            case TaskQuality.FLAKY:
+                why = first_few(self.differing) or reasons[0]
                 return f"its reference flickers here: {self.passed} of {len(self.gold)} runs passed ({why})"
-            case Worth.BROKEN:
+            case TaskQuality.BROKEN:
                 return f"its reference fails here: {reasons[0]}"
-            case Worth.STUB_PASSES:
+            case TaskQuality.STUB_PASSES:
                 return "its untouched stub passes"
-            case Worth.SOUND:
+            case TaskQuality.SOUND:
                 return ""
 
     @property

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from retrial import registry
 from retrial.benchmarks.swebench import grader
-from retrial.protocols import Reader
-from retrial.system.console import some
+from retrial.protocols import ResultParser
+from retrial.system.console import first_few
 from retrial.types import Check, Execution, Finding, Outcome, Status, Verdict
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
@@ -22,7 +22,7 @@ STATUS_READER = "grading.exit_status"
 def judge(check: Check, execution: Execution) -> Verdict:
     if check.required is not None:
         return grader.judge(check, check.required, execution)
-    reader: Reader = registry.load(check.reader).parser()
+    reader: ResultParser = registry.load(check.reader).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
     tests, canaries = apart({} if isinstance(found, str) else found, check)
@@ -65,7 +65,7 @@ def apart(found: Mapping[str, Status], check: Check) -> tuple[dict[str, Status],
     return own, {name: found.get(id) for name, id in zip(check.planted, check.planted_ids, strict=True)}
 
 
-def _without_canaries(check: Check, reader: Reader, execution: Execution) -> Execution:
+def _without_canaries(check: Check, reader: ResultParser, execution: Execution) -> Execution:
     """For reasons: what went wrong is never that a canary failed."""
     stdout, stderr = execution.stdout, execution.stderr
     for name in check.planted:
@@ -83,7 +83,7 @@ def proof(check: Check) -> str:
     return "canary" if all(canary.strong for canary in check.canaries) else "canary-weak"
 
 
-def _asserted(check: Check, reader: Reader, execution: Execution) -> tuple[str, ...]:
+def _asserted(check: Check, reader: ResultParser, execution: Execution) -> tuple[str, ...]:
     """Ids under which canaries failed by an assertion."""
     return tuple(sorted(test for test in reader.asserted(execution) if any(name in test for name in check.planted)))
 
@@ -152,20 +152,22 @@ def _compare(
     missing = sorted(set(expected or ()) - set(tests))
     unknown = sorted(set(tests) - set(expected)) if expected is not None else []
     if not check.proving and execution.changed:
-        return Finding(Outcome.TAMPERED, f"the run changed files of its tests: {some(execution.changed)}", "sealed")
+        return Finding(
+            Outcome.TAMPERED, f"the run changed files of its tests: {first_few(execution.changed)}", "sealed"
+        )
     if execution.exit_code == 0 and (bad or missing):
         # A runner that saw a failure, or did not run everything, does not end with 0 by itself.
         unskipped = [test for test in bad if tests[test] not in (Status.SKIPPED, Status.XFAILED)]
         if unskipped or missing:
-            said = f"exit status 0 though {some(unskipped or missing)} did not pass"
+            said = f"exit status 0 though {first_few(unskipped or missing)} did not pass"
             return Finding(Outcome.TAMPERED, said, "status")
     if bad:
-        return Finding(Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {some(bad)}")
+        return Finding(Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {first_few(bad)}")
     if missing:
-        said = f"{len(missing)} of {len(expected or ())} tests did not run: {some(missing)}"
+        said = f"{len(missing)} of {len(expected or ())} tests did not run: {first_few(missing)}"
         return Finding(Outcome.TESTS_FAILED, said)
     if unknown:
-        said = f"tests were reported that the reference does not have: {some(unknown)}"
+        said = f"tests were reported that the reference does not have: {first_few(unknown)}"
         return Finding(Outcome.TAMPERED, said, "unknown-tests")
     return _canary(check, execution, canaries)
 

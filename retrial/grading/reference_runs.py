@@ -73,13 +73,13 @@ def reference(
     found = None if fresh else verdicts.reference(name)
     if found is not None:
         return Reference(verdict=found[0], canaries=found[1], cached=True)
-    known = _prove(task, answer.patch, check, sandbox)
+    known = _find_failing_canaries(task, answer.patch, check, sandbox)
     if known.verdict.resolved and not known.hurried:
         verdicts.put_reference(name, known.verdict, known.canaries)
     return known
 
 
-def _prove(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
+def _find_failing_canaries(task: Task, patch: str, check: Check, sandbox: Sandbox) -> Reference:
     """All candidates at once; where they keep the reference from passing, fewer of them, down to none."""
     run = partial(_run, task, patch, sandbox=sandbox)
     whole = _candidates(task, check)
@@ -159,7 +159,7 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
     return language.canaries(check.files)
 
 
-def shown(
+def reference_verdict(
     task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts, *, fresh: bool = False
 ) -> Verdict:
     """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in doubt.
@@ -169,7 +169,7 @@ def shown(
     check = replace(answer.check, optional=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
-    selection = select(task, answer.patch, policy.touched(answer.patch))
+    selection = select(task, answer.patch, policy.changed_paths(answer.patch))
     if found is None and not isinstance(selection, Verdict):
         found = check_selection(task, selection, swebench_canaries.plant(check, task.environment, sandbox), sandbox)
         if found.resolved:
@@ -177,16 +177,20 @@ def shown(
     return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
 
 
-def recorded(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Reference | None:
+def cached_reference(
+    task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts
+) -> Reference | None:
     """What the reference showed here when `--gold` was run; None when it was not."""
-    selection = select(task, answer.patch, policy.touched(answer.patch))
+    selection = select(task, answer.patch, policy.changed_paths(answer.patch))
     found = None
     if not isinstance(selection, Verdict):
         found = verdicts.get(verdict_cache.key(task, selection.patch, answer.check, sandbox))
     return Reference(verdict=found, cached=True) if found else None
 
 
-def stub_void(task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> str:
+def stub_passes(
+    task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: verdict_cache.Verdicts
+) -> str:
     """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
     check = answer.check if answer.check.required else known.strict(answer.check)
     stub = verdicts.get(verdict_cache.key(task, "", check, sandbox))

@@ -34,9 +34,9 @@ def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Ve
         if task.anywhere:
             return policy.select_anywhere(normalise(patch), task.reserved, also)
         base = task.tree.files()
-        found = policy.select(normalise(patch), policy.counts(task, base))
-        if task.partial and any(path in task.partial for path in policy.touched(found.patch)):
-            return policy.reduced(found, base, dict.fromkeys(task.partial, _language(task).admitted))
+        found = policy.select(normalise(patch), policy.allowed_changes(task, base))
+        if task.partial and any(path in task.partial for path in policy.changed_paths(found.patch)):
+            return policy.keep_allowed_parts(found, base, dict.fromkeys(task.partial, _language(task).admitted))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
     return found
@@ -138,10 +138,10 @@ def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     if check.reinstall is None:
         return container_script.SCRIPT
     try:
-        needed = reinstall.needed(policy.touched(patch), check.reinstall, task.environment, sandbox)
+        needed = reinstall.needed(policy.changed_paths(patch), check.reinstall, task.environment, sandbox)
     except InstallDiffers as error:
         raise InstallDiffers(f"{task.instance_id}: {error}.") from None
-    return container_script.SCRIPT if needed else container_script.LEAN
+    return container_script.SCRIPT if needed else container_script.SCRIPT_WITHOUT_INSTALL
 
 
 def _image_job(task: Task, patch: str, check: Check, script: str) -> Job:
@@ -165,7 +165,7 @@ def lint(task: Task, patch: str) -> tuple[str, ...]:
     """What is wrong with the edited files themselves that was not wrong before; reads, never runs."""
     if task.language not in registry.names("languages"):
         return ()
-    before = task.tree.some(policy.touched(patch))
+    before = task.tree.some(policy.changed_paths(patch))
     return _language(task).lint(before, apply.patched(before, patch).files)
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from retrial import GRADING
 from retrial.grading import cache_entries
 from retrial.protocols import Sandbox
-from retrial.store.json_io import decode_canary, decode_verdict, exact_line
-from retrial.system.secrets import KNOWN
+from retrial.store.json_io import decode_canary, decode_verdict, to_exact_jsonl
+from retrial.system.secrets import MASKER
 from retrial.types import Canary, Check, Task, Verdict, fingerprint
 
 T = TypeVar("T")
@@ -53,8 +53,8 @@ class Verdicts:
 
     def put_value(self, name: str, value: object) -> None:
         """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
-        path, content = self._path(name), exact_line(value)
-        if KNOWN.masked_bytes(content) == content:
+        path, content = self._path(name), to_exact_jsonl(value)
+        if MASKER.masked_bytes(content) == content:
             cache_entries.write(path, value, sure=True)
         else:
             path.unlink(missing_ok=True)

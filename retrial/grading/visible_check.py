@@ -66,7 +66,7 @@ class VisibleCheck:
             return selection, recorded
         fallbacks: tuple[str, ...] = ()
         try:
-            check, fallbacks = self._choose(policy.touched(selection.patch))
+            check, fallbacks = self._choose(policy.changed_paths(selection.patch))
             if isinstance(check, Check):
                 verdict = check_selection(self._task, selection, check, self._sandbox)
                 return selection, replace(verdict, chosen=check.chosen, fallbacks=fallbacks)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from retrial.errors import UsageError
-from retrial.system.secrets import hidden
+from retrial.system.secrets import redact_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def _base_url(row: Provider, given: str) -> str:
         return _ollama_url(given)
     url = given.rstrip("/")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise UsageError(f"'{hidden(given)}' is not a base URL; it should look like http://127.0.0.1:8000/v1.")
+        raise UsageError(f"'{redact_by_name(given)}' is not a base URL; it should look like http://127.0.0.1:8000/v1.")
     return url
 
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.chat import Load
+from retrial.chat import Overload
 from retrial.models.endpoints import Endpoint
 from retrial.system.console import printable
-from retrial.system.secrets import HIDDEN, KNOWN, LIKE_A_KEY, hidden
+from retrial.system.secrets import HIDDEN, LIKE_A_KEY, MASKER, redact_by_name
 
 _DICE = random.SystemRandom()  # never the seeded one: parallel runs must not retry in step
 _LONGEST_DELAY = 30.0
@@ -32,20 +32,20 @@ class Rule:
     todo: str
     billed: bool = False
     """It may have been answered all the same, and billed."""
-    load: Load = Load.NONE
+    load: Overload = Overload.NONE
     """What it says of how much was asked at once."""
 
 
 RULES: Mapping[str, Rule] = {
     "connection": Rule(
-        retry=True, happened="could not be reached", todo="check the network and the base URL", load=Load.STRAIN
+        retry=True, happened="could not be reached", todo="check the network and the base URL", load=Overload.STRAIN
     ),
     "timeout": Rule(
         retry=True,
         happened="did not answer in time",
         todo="raise --timeout-seconds or try again later",
         billed=True,
-        load=Load.STRAIN,
+        load=Overload.STRAIN,
     ),
     "torn": Rule(
         retry=True,
@@ -58,7 +58,7 @@ RULES: Mapping[str, Rule] = {
         happened="returned an incomplete reply",
         todo="try again later",
         billed=True,
-        load=Load.STRAIN,
+        load=Overload.STRAIN,
     ),
     "limits": Rule(
         retry=False,
@@ -73,9 +73,9 @@ RULES: Mapping[str, Rule] = {
     ),
     "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
     "rate": Rule(
-        retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs", load=Load.RATE
+        retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs", load=Overload.RATE
     ),
-    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later", load=Load.STRAIN),
+    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later", load=Overload.STRAIN),
     "key": Rule(retry=False, happened="did not accept the key", todo="check the key in {key_name}"),
     "forbidden": Rule(retry=False, happened="refused access", todo="check what the key in {key_name} may use"),
     "unknown": Rule(
@@ -187,5 +187,5 @@ def mask(text: str, key: str) -> str:
     """The text without the key, nor anything that looks like one."""
     if key:
         text = text.replace(key, HIDDEN)
-    text = KNOWN.masked(text)
-    return LIKE_A_KEY.sub(HIDDEN, hidden(text))
+    text = MASKER.masked(text)
+    return LIKE_A_KEY.sub(HIDDEN, redact_by_name(text))

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from retrial.chat import Load, Reply, Request, Trouble
+from retrial.chat import Backoff, Overload, Reply, Request
 from retrial.errors import ModelError
 from retrial.models import wire
 from retrial.models.endpoints import Endpoint
 from retrial.models.failures import Failure, sentence, shown
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 
 _LOG = logging.getLogger(__name__)
 TRIES = 8
@@ -53,9 +53,9 @@ class Asking:
     """One model at one endpoint; may be asked from many threads."""
 
     def __init__(self, name: str, endpoint: Endpoint, extra: Mapping[str, object], patience: Patience) -> None:
-        KNOWN.learn(endpoint.key)
-        KNOWN.learn_address(endpoint.base_url)
-        KNOWN.learn_fields(extra)
+        MASKER.learn(endpoint.key)
+        MASKER.learn_address(endpoint.base_url)
+        MASKER.learn_fields(extra)
         self._name = name
         self._endpoint = endpoint
         self._extra = {**endpoint.extra, **extra}
@@ -93,13 +93,13 @@ class Asking:
                     request.lost(again)
             waited += time.monotonic() - ended
 
-    def _trouble(self, failure: Failure, tries: int) -> Trouble:
+    def _trouble(self, failure: Failure, tries: int) -> Backoff:
         rule = failure.rule
-        return Trouble(
+        return Backoff(
             load=rule.load,
             why=f"{self._endpoint.title} {rule.happened}",
             seconds=failure.delay(tries, self._patience.base_delay),
-            everybody=failure.retry_after is not None or rule.load is Load.RATE,
+            everybody=failure.retry_after is not None or rule.load is Overload.RATE,
             tries=tries,
         )
 
@@ -115,7 +115,7 @@ class Asking:
         trouble = self._trouble(failure, tries)
         too_long = trouble.seconds > LONGEST_WAIT
         # How often the rate may be limited is for whoever knows how it goes for the others.
-        often = tries >= TRIES and trouble.load is not Load.RATE
+        often = tries >= TRIES and trouble.load is not Overload.RATE
         again = failure.rule.retry and left > 0 and not too_long and not often and not self.closed.is_set()
         fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
         what = "asked again after" if again else "given up after"

@@ -71,7 +71,7 @@ def diff(
     old, new = ({path: files[path] for path in changed if path in files} for files in (old, new))
     with scratch.folder(_size(old) + _size(new)) as folder:
         git_dir = folder / "git"
-        git.lay(git_dir)
+        git.init_repository(git_dir)
         git.commit(git_dir, "old", old)
         git.commit(git_dir, "new", new)
         return _diff_of_branches(git_dir)
@@ -105,7 +105,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
         work, git_dir = folder / "work", folder / "git"
         work.mkdir()
-        git.lay(git_dir)
+        git.init_repository(git_dir)
         for path, file in before.items():
             untrusted_files.write(work, path, file)
         git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)

@@ -173,7 +173,7 @@ def _fetch_all(folder: Path, repository: str, lock: int) -> None:
     """Clone, or go on with a clone that was cut off."""
     say(f"Cloning {_url(repository)} (once) …")
     started = time.monotonic()
-    git.lay(folder)
+    git.init_repository(folder)
     _fetch(folder, repository, "--prune", wanted="+refs/heads/*:refs/heads/*", lock=lock)
     (folder / WHOLE).touch()
     size = sum(path.stat().st_size for path in (folder / "objects").rglob("*.pack"))

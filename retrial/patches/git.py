@@ -106,7 +106,7 @@ def _environment(cwd: Path, git_dir: Path | None, work_tree: Path | None) -> dic
     return found
 
 
-def lay(git_dir: Path, *, bare: bool = True) -> None:
+def init_repository(git_dir: Path, *, bare: bool = True) -> None:
     """An empty repository, as `git init` with no template makes it, at a fraction of the time; one that is there
     already keeps its objects and branches."""
     for folder in ("objects/pack", "refs/heads", "info"):

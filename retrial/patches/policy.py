@@ -66,11 +66,11 @@ def _check_readable(patch: str) -> None:
     raise problems[0]
 
 
-def touched(patch: str) -> list[str]:
+def changed_paths(patch: str) -> list[str]:
     return paths_of(parse(patch))
 
 
-def reduced(
+def keep_allowed_parts(
     found: Selection, base: Mapping[str, bytes], rules: Mapping[str, Callable[[bytes, bytes], bytes]]
 ) -> Selection:
     """The selection with files of which only a part counts cut down to that part.
@@ -89,7 +89,7 @@ def reduced(
     return Selection(diff(base, kept), (*found.dropped, *cut))
 
 
-def counts(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
+def allowed_changes(task: Task, base: Collection[str]) -> Callable[[Change], bool]:
     """The rule of a task whose tree has the files `base`."""
 
     def rule(change: Change) -> bool:

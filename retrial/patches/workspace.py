@@ -234,7 +234,7 @@ def open_workspace(
 def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
     """One commit, the same on every machine; no remote, no tag, no hook, no other history."""
     git_dir = root / ".git"
-    git.lay(git_dir, bare=False)
+    git.init_repository(git_dir, bare=False)
     git.commit(git_dir, "main", {path: (modes.get(path, git.REGULAR), content) for path, content in base.items()})
     done = git.run("read-tree", "refs/heads/main", git_dir=git_dir, work_tree=root, cwd=root)
     if done.returncode:
@@ -270,7 +270,7 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
     with scratch.folder() as folder:
         work, git_dir = folder / "work", folder / "git"
         work.mkdir()
-        git.lay(git_dir, bare=False)
+        git.init_repository(git_dir, bare=False)
         for path, content in rules.items():
             untrusted_files.write(work, path, File(content))
         # A file may be called `:!x`, which git would take for an order.

@@ -13,9 +13,9 @@ from retrial.predict.metering.budget import size
 from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
-from retrial.sandboxes.prepare import skipped
+from retrial.sandboxes.prepare import unsupported_tasks
 from retrial.store import agent_failures, history
-from retrial.system.console import counted, money
+from retrial.system.console import money, pluralise
 from retrial.types import Environment, Task
 
 FEEDBACK_TOKENS = FEEDBACK_LINES * 40
@@ -26,9 +26,9 @@ BYTES_PER_MAP_TOKEN = 8
 
 
 def show(plan: Plan, sandbox: Sandbox) -> int:
-    left_out = skipped(plan.tasks, sandbox)
+    left_out = unsupported_tasks(plan.tasks, sandbox)
     left = waiting(plan, left_out)
-    print(f"Run {plan.run.name} would do {counted(len(left), 'task')} of {plan.benchmark.name}{plan.without}:")
+    print(f"Run {plan.run.name} would do {pluralise(len(left), 'task')} of {plan.benchmark.name}{plan.without}:")
     for task in plan.tasks:
         state = left_out.get(task.instance_id) or ("" if task in left else "done before")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
@@ -43,7 +43,7 @@ def show(plan: Plan, sandbox: Sandbox) -> int:
 
 def waiting(plan: Plan, left_out: Collection[str]) -> list[Task]:
     """Return the tasks that would be done."""
-    ids, done = plan.without_prediction(left_out), history.briefs(plan.run, plan.tasks)
+    ids, done = plan.without_prediction(left_out), history.prediction_summaries(plan.run, plan.tasks)
     if agent_failures.is_repeated(plan.run, done, ids):
         ids = set(done)
     return [task for task in plan.tasks if task.instance_id in ids]

@@ -11,7 +11,7 @@ from retrial.errors import UsageError
 from retrial.formats import defaults
 from retrial.options import HarnessOptions
 from retrial.predict import groups
-from retrial.predict.groups import Several
+from retrial.predict.groups import RunGroup
 from retrial.predict.manifest import identity
 from retrial.predict.metering.recording import PREFIX
 from retrial.predict.plan import Plan, make_plan, with_models
@@ -26,10 +26,10 @@ OF_ONE_RUN = ("models", "model_options", "model_name_or_path", "prompts")
 
 def run(options: HarnessOptions, argv: Sequence[str]) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
-    return groups.carry_out(make_plans(options, argv))
+    return groups.run_group(make_plans(options, argv))
 
 
-def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
+def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     """The grid, and its runs in order.
 
     Raises: UsageError for anything that cannot be.
@@ -42,7 +42,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     grid = Run(paths.home(), options.run or "--".join([prefix, *names, "grid"]))
     plans = [with_models(first, own) for own in _cells(options, formats, prefix)]
     members = [(plan, {"model": rung.name, "edit_format": rung.edit_format}) for plan in plans for rung in plan.rungs]
-    return groups.together(KIND, grid, _shared_identity(first), members)
+    return groups.make_group(KIND, grid, _shared_identity(first), members)
 
 
 def _refuse(options: HarnessOptions) -> None:

@@ -14,14 +14,14 @@ from retrial.predict.manifest import refuse_change, refuse_other_identity
 from retrial.predict.plan import Plan, make_ladder
 from retrial.predict.run import run_plan, sandbox_for
 from retrial.reports.analysis.stats import total
-from retrial.sandboxes.prepare import skipped
+from retrial.sandboxes.prepare import unsupported_tasks
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import counted, say
+from retrial.system.console import pluralise, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Several:
+class RunGroup:
     """A group: a folder that lists its runs, and what is to be done of them."""
 
     kind: str
@@ -38,17 +38,17 @@ class Several:
         return f"{self.kind.capitalize()} {self.group.name}"
 
 
-def together(
+def make_group(
     kind: str, group: Run, identity: Mapping[str, Any], members: Sequence[tuple[Plan, Mapping[str, Any]]]
-) -> Several:
+) -> RunGroup:
     """These runs as one group, with those of earlier goes: all share a budget.
 
     Raises: UsageError when there is something else of that name already.
     """
     refuse_change(group, identity, kind=kind)
-    known = [Run(paths.home(), each["run"]) for each in listed(group)]
+    known = [Run(paths.home(), each["run"]) for each in listed_runs(group)]
     runs = {run.name: run for run in (*known, *(plan.run for plan, _ in members))}
-    return Several(
+    return RunGroup(
         kind=kind,
         group=group,
         identity=identity,
@@ -61,17 +61,17 @@ def _beside(plan: Plan, group: Run, runs: Mapping[str, Run]) -> Plan:
     return replace(plan, grid=group.name, beside=tuple(run for name, run in runs.items() if name != plan.run.name))
 
 
-def listed(group: Run) -> list[dict[str, Any]]:
+def listed_runs(group: Run) -> list[dict[str, Any]]:
     """What is known of its runs from earlier goes."""
     return list(group.config()["runs"]) if group.exists() else []
 
 
-def carry_out(several: Several) -> int:
+def run_group(several: RunGroup) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
     plans = several.plans
     sandbox = sandbox_for(plans[0])
     if plans[0].options.dry_run:
-        return _dry_run(plans, set(skipped(plans[0].tasks, sandbox)))
+        return _dry_run(plans, set(unsupported_tasks(plans[0].tasks, sandbox)))
     # All of them before the first: what cannot be is said before anything is spent.
     ladders = [make_ladder(plan) for plan in plans]
     for plan in plans:
@@ -85,7 +85,7 @@ def carry_out(several: Several) -> int:
     return worst
 
 
-def _write_config(several: Several) -> None:
+def _write_config(several: RunGroup) -> None:
     group, first = several.group, several.plans[0]
     old = group.config() if group.exists() else {}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -99,7 +99,7 @@ def _write_config(several: Several) -> None:
             "first_started": old.get("first_started", now),
             "identity": several.identity,
             # A group grows: what was compared once stays so.
-            "runs": list({each["run"]: each for each in (*listed(group), *several.rows)}.values()),
+            "runs": list({each["run"]: each for each in (*listed_runs(group), *several.rows)}.values()),
             "max_cost": first.options.max_cost,
             "versions": {"retrial": __version__},
         }
@@ -115,7 +115,7 @@ def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
         costs.append(total(cost for _, cost in found))
         every += found
         cost = dry_run.at_most(costs[-1], dry_run.why_unknown(plan, found))
-        print(f"Run {plan.run.name} would do {counted(len(tasks), 'task')}: {cost}")
+        print(f"Run {plan.run.name} would do {pluralise(len(tasks), 'task')}: {cost}")
     together = dry_run.at_most(total(costs), dry_run.why_unknown(plans[0], every))
-    print(f"All {counted(len(plans), 'run')} together: {together}. Nothing was asked.")
+    print(f"All {pluralise(len(plans), 'run')} together: {together}. Nothing was asked.")
     return ExitCode.DONE

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
-from retrial.attempts import Attempt, Effort, Prediction
+from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.errors import (
     AttemptOver,
     BudgetSpent,
@@ -24,7 +24,7 @@ from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import ModelOptions
 from retrial.patches.workspace import open_workspace
-from retrial.predict.metering.driver import TaskDesk
+from retrial.predict.metering.driver import TaskDriver
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.predict.metering.resume import Earlier, Resumed
 from retrial.protocols import Agent, Model, Workspace
@@ -96,7 +96,7 @@ class Step:
     """False: there was no money to ask anything, which is no attempt."""
 
 
-def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Prediction:
+def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDriver) -> Prediction:
     """All attempts at one task; what an earlier go left of them is gone on with.
 
     Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
@@ -128,7 +128,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDesk) -> Pr
     )
 
 
-def _kept(left: Resumed, desk: TaskDesk, blank: Attempt, sampling: Sampling) -> Step | None:
+def _kept(left: Resumed, desk: TaskDriver, blank: Attempt, sampling: Sampling) -> Step | None:
     """An attempt that ended in an earlier go, and was measured."""
     attempt = left.ended()
     if attempt is None:
@@ -139,7 +139,7 @@ def _kept(left: Resumed, desk: TaskDesk, blank: Attempt, sampling: Sampling) -> 
 
 
 def _step(
-    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, desk: TaskDesk, blank: Attempt, left: Resumed
+    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, desk: TaskDriver, blank: Attempt, left: Resumed
 ) -> Step:
     event = RESUMED if left.answered else STARTED
     # What an agent spends on its own is not known before its end: that it was begun must be.
@@ -159,7 +159,7 @@ def _step(
     return step
 
 
-def _write_end(desk: TaskDesk, attempt: Attempt) -> None:
+def _write_end(desk: TaskDriver, attempt: Attempt) -> None:
     # Mostly all of a patch counts.
     counted = {} if attempt.counted == attempt.patch else {"counted": attempt.counted}
     desk.append(ENDED, attempt=attempt.number, **counted, result=attempt_record(attempt))
@@ -201,7 +201,7 @@ def _go(
         chat.show(effort.chat)
     except (AttemptOver, PatchError) as error:
         # The agent's own end: what it has by then counts.
-        effort = Effort(edit_outcome=False, notes=(str(error),))
+        effort = AgentResult(edit_outcome=False, notes=(str(error),))
     # We read the patch and run the check ourselves: what the agent says of its success is only counted.
     patch = workspace.diff()
     selection, verdict = check(patch, chat.checked)

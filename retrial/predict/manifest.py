@@ -17,11 +17,11 @@ from retrial.predict import save
 from retrial.predict.ladder import Ladder
 from retrial.predict.plan import Plan
 from retrial.protocols import Sandbox
-from retrial.sandboxes.prepare import Ready
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.prepare import PreparedEnvironments
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.store import history
 from retrial.store.runs import Run
-from retrial.system.secrets import KNOWN, hidden
+from retrial.system.secrets import MASKER, redact_by_name
 from retrial.types import fingerprint
 
 ASKED = ("temperature", "retry_temperature", "seed", "max_tokens", "reasoning_effort", "extra_body", "api_base")
@@ -62,7 +62,7 @@ def _own_options(plan: Plan) -> dict[str, Any]:
 
 def _kept(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Without passwords and keys: they are not what is asked."""
-    return {name: hidden(value) if isinstance(value, str) else value for name, value in asked.items()}
+    return {name: redact_by_name(value) if isinstance(value, str) else value for name, value in asked.items()}
 
 
 def _prompts(plan: Plan) -> list[object]:
@@ -95,7 +95,7 @@ def refuse_change(run: Run, new: Mapping[str, Any], *, kind: str = "") -> None:
     shard = shards.stored(stored)
     old = {**stored.get("identity", {}), **(shard.identity if shard else {})}
     # As it would be read back.
-    new = json.loads(KNOWN.masked(json.dumps(new)))
+    new = json.loads(MASKER.masked(json.dumps(new)))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     changed = [f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys]
     if changed:
@@ -105,7 +105,9 @@ def refuse_change(run: Run, new: Mapping[str, Any], *, kind: str = "") -> None:
         )
 
 
-def write(plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: Ready) -> None:
+def write(
+    plan: Plan, ladder: Ladder, sandbox: Sandbox, skipped: Mapping[str, str], ready: PreparedEnvironments
+) -> None:
     old = plan.run.config() if plan.run.exists() else {}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     tasks = {task.instance_id for task in plan.tasks}
@@ -150,7 +152,7 @@ def _played_again(plan: Plan) -> Sequence[str]:
     return found
 
 
-def add_what_came(plan: Plan, sandbox: Bounded, ready: Ready, answered: save.Served) -> None:
+def add_what_came(plan: Plan, sandbox: ThrottledSandbox, ready: PreparedEnvironments, answered: save.Served) -> None:
     """Images that hold a task's tree were brought as they were needed: only now is it known which, and who answered."""
     stored = plan.run.config()
     known = {environment.name for environment in ready.versions}

@@ -25,7 +25,7 @@ from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Benchmark, Context, Model
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
-from retrial.system.secrets import hidden
+from retrial.system.secrets import redact_by_name
 from retrial.types import Task
 
 FREE = Price(prompt=0.0, completion=0.0)
@@ -133,17 +133,17 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
         raise UsageError(f"Run '{run.name}' cannot be played again into itself: name another run with --run.")
     prior = prior_runs.runs(options.prior, benchmark, run)
     # Of the whole: what is left of another shard is no reason to refuse this one.
-    left = {task.instance_id for task in prior_runs.left_by(prior, tasks)}
+    left = {task.instance_id for task in prior_runs.remaining_tasks(prior, tasks)}
     part = shard.part(tasks) if shard else tasks
     return Plan(
         options=options,
-        argv=tuple(map(hidden, agents.as_kept(argv))),
+        argv=tuple(map(redact_by_name, agents.as_kept(argv))),
         benchmark=benchmark,
         tasks=tuple(task for task in part if task.instance_id in left),
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
-        settled=sum(prior_runs.is_settled(prior, task) for task in part),
+        settled=sum(prior_runs.has_usable_edit(prior, task) for task in part),
         recording=recording,
         shard=shard,
     )

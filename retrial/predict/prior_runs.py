@@ -8,16 +8,16 @@ from retrial.benchmarks import shards
 from retrial.errors import UsageError
 from retrial.protocols import Benchmark
 from retrial.store import history
-from retrial.store.history import Past
+from retrial.store.history import RunHistory
 from retrial.store.runs import Run, find_run
 from retrial.system import paths
 from retrial.types import Task
 
 
-def runs(texts: Iterable[str], benchmark: Benchmark, run: Run) -> tuple[Past, ...]:
+def runs(texts: Iterable[str], benchmark: Benchmark, run: Run) -> tuple[RunHistory, ...]:
     """Raises: UsageError for what `run` cannot go on after."""
     found = []
-    for text in shards.in_place_of_wholes(paths.home(), tuple(texts)):
+    for text in shards.expand_to_shards(paths.home(), tuple(texts)):
         prior = find_run(paths.home(), text)
         if prior is None:
             raise UsageError(f"--prior takes runs of harness.py, and {text} is a file from elsewhere.")
@@ -28,7 +28,7 @@ def runs(texts: Iterable[str], benchmark: Benchmark, run: Run) -> tuple[Past, ..
     return tuple(found)
 
 
-def left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+def remaining_tasks(prior: Sequence[RunHistory], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
     """What prior runs were asked for and have no plausible (nor unverified) edit of; everything without prior runs.
 
     Raises: UsageError when they know none of these tasks.
@@ -39,9 +39,9 @@ def left_by(prior: Sequence[Past], tasks: tuple[Task, ...]) -> tuple[Task, ...]:
     known = [task for task in tasks if task.instance_id in asked]
     if not known:
         raise UsageError(f"No task is left: none of them is in {', '.join(each.run.name for each in prior)}.")
-    return tuple(task for task in known if not is_settled(prior, task))
+    return tuple(task for task in known if not has_usable_edit(prior, task))
 
 
-def is_settled(prior: Sequence[Past], task: Task) -> bool:
+def has_usable_edit(prior: Sequence[RunHistory], task: Task) -> bool:
     records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
     return any(history.settled(record) for record in records)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict import groups
-from retrial.predict.groups import Several
+from retrial.predict.groups import RunGroup
 from retrial.predict.manifest import identity
 from retrial.predict.metering.recording import PREFIX
 from retrial.predict.plan import Plan, make_plan, with_models
@@ -27,13 +27,13 @@ KIND = "repeats"
 def run(options: HarnessOptions, argv: Sequence[str]) -> int:
     """What is not done yet of all its runs; returns the worst exit code."""
     found = make_plans(options, argv)
-    code = groups.carry_out(found)
+    code = groups.run_group(found)
     if not options.dry_run and identical([_patches(plan) for plan in found.plans]):
         say(f"{NOTE}{IDENTICAL}")
     return code
 
 
-def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
+def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     """The group, and its runs in order.
 
     Raises: UsageError for anything that cannot be.
@@ -43,7 +43,7 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> Several:
     first = make_plan(options, argv)
     shifted = [_shifted(options, first.run.name, number) for number in range(options.repeat)]
     members = [(with_models(first, own), {"seed": own.seed}) for own in shifted]
-    return groups.together(KIND, first.run, identity(first), members)
+    return groups.make_group(KIND, first.run, identity(first), members)
 
 
 def _refuse(options: HarnessOptions) -> None:
@@ -69,5 +69,5 @@ def _shifted(options: HarnessOptions, name: str, by: int) -> HarnessOptions:
 
 
 def _patches(plan: Plan) -> dict[str, str]:
-    found = history.briefs(plan.run, plan.tasks)
+    found = history.prediction_summaries(plan.run, plan.tasks)
     return {instance_id: str(record["model_patch"] or "") for instance_id, record in found.items()}

@@ -10,30 +10,30 @@ from typing import Any
 from retrial import registry
 from retrial.attempts import Prediction
 from retrial.errors import ExitCode
-from retrial.executors.limiter import Turns, calls_at_once, sandboxes_at_once, tasks_in_flight
-from retrial.executors.writer_pool import Abreast
+from retrial.executors.limiter import FairLimiter, calls_at_once, sandboxes_at_once, tasks_in_flight
+from retrial.executors.writer_pool import WriterPool
 from retrial.grading import verdict_cache
 from retrial.options import HarnessOptions
 from retrial.predict import manifest, save
 from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import refuse_other_identity
-from retrial.predict.metering.budget import of_runs
-from retrial.predict.metering.driver import Desk
+from retrial.predict.metering.budget import budget_for_runs
+from retrial.predict.metering.driver import DriverService
 from retrial.predict.plan import Plan
-from retrial.predict.save import Came, keep_prediction, not_measured, state
-from retrial.predict.worker import Solving
+from retrial.predict.save import RunProgress, keep_prediction, not_measured, state
+from retrial.predict.worker import PredictWorker
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.reports import console
 from retrial.reports.analysis import rungs
 from retrial.sandboxes import choose
-from retrial.sandboxes.prepare import Ready, make_ready, skipped
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.prepare import PreparedEnvironments, prepare_all, unsupported_tasks
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.store import agent_failures, history
-from retrial.store.history import Brief
+from retrial.store.history import PredictionSummary
 from retrial.system import paths, run_log
-from retrial.system.console import NOTE, Progress, counted, say
+from retrial.system.console import NOTE, Progress, pluralise, say
 from retrial.system.host import DiskSpace
-from retrial.system.locks import ASKING
+from retrial.system.locks import PREDICTING
 from retrial.system.shutdown import Stop
 from retrial.types import Task
 
@@ -52,7 +52,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
     run = plan.run
-    with run.claimed(ASKING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
+    with run.claimed(PREDICTING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
         stop.watch(room.shortage)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.
@@ -76,21 +76,21 @@ def _room(plan: Plan) -> DiskSpace:
 
 def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
     options = plan.options
-    left_out = skipped(plan.tasks, sandbox)
+    left_out = unsupported_tasks(plan.tasks, sandbox)
     done = _done(plan, left_out)
     todo = [task for task in plan.tasks if task.instance_id not in left_out and task.instance_id not in done]
     plan.run.set_aside_damaged(task.instance_id for task in todo)
     _announce(plan, todo, left_out)
     # What is done needs no image.
-    ready = make_ready(sandbox, {task.environment for task in todo}, paths.cache(), say)
+    ready = prepare_all(sandbox, {task.environment for task in todo}, paths.cache(), say)
     manifest.write(plan, ladder, sandbox, left_out, ready)
     answered = save.so_far(plan.run.config()["served"], done.values())
-    came = Came(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
+    came = RunProgress(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in came.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
     finishing = any(rung.spends for rung in ladder.rungs)
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
-    bounded = Bounded(sandbox, at_once, stop=None if finishing else stop)
+    bounded = ThrottledSandbox(sandbox, at_once, stop=None if finishing else stop)
     try:
         if todo:
             _run_all(plan, ladder, bounded, todo, came, executor, stop)
@@ -101,9 +101,9 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     return _end(plan, came)
 
 
-def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, Brief]:
+def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, PredictionSummary]:
     """Predictions of earlier goes; none if the run is finished and its agent never worked."""
-    done = history.briefs(plan.run, plan.tasks)
+    done = history.prediction_summaries(plan.run, plan.tasks)
     if agent_failures.is_repeated(plan.run, done, plan.without_prediction(skipped)):
         say(f"{NOTE}no attempt of this run has worked so far; all tasks start again")
         agent_failures.discard(plan.run)
@@ -111,7 +111,7 @@ def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, Brief]:
     return done
 
 
-def _close(plan: Plan, todo: Sequence[Task], ready: Ready) -> dict[str, str]:
+def _close(plan: Plan, todo: Sequence[Task], ready: PreparedEnvironments) -> dict[str, str]:
     """Tasks that nobody is asked about, for their environment is broken: id → reason."""
     found = {task.instance_id: ready.broken[task.environment] for task in todo if task.environment in ready.broken}
     for instance_id, why in found.items():
@@ -123,7 +123,7 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
     names = ", ".join(rung.name for rung in plan.rungs if rung.name) or "no model"
     done = len(plan.tasks) - len(skipped) - len(todo)
     say(
-        f"Run {plan.run.name}: {counted(len(plan.tasks), 'task')} of {plan.benchmark.name}, "
+        f"Run {plan.run.name}: {pluralise(len(plan.tasks), 'task')} of {plan.benchmark.name}, "
         f"agent {plan.options.agent}, {names}, tries {plan.tries}"
         + (f"; {done} done before" if done else "")
         + (f"; {len(skipped)} skipped" if skipped else "")
@@ -137,30 +137,30 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
 def _run_all(
     plan: Plan,
     ladder: Ladder,
-    sandbox: Bounded,
+    sandbox: ThrottledSandbox,
     todo: Sequence[Task],
-    came: Came,
+    came: RunProgress,
     executor: Executor,
     stop: Stop,
 ) -> None:
     options = plan.options
     # A budget is the run's, or its grid's: what an earlier go spent is spent.
-    budget = of_runs(options.max_cost, (plan.run, *plan.beside))
-    turns = Turns(calls_at_once(options.jobs), stop)
+    budget = budget_for_runs(options.max_cost, (plan.run, *plan.beside))
+    turns = FairLimiter(calls_at_once(options.jobs), stop)
     by_id = {task.instance_id: task for task in todo}
     played = executor.share(plan.recording) if plan.recording else None
-    work = Solving(
+    work = PredictWorker(
         plan=replace(plan, recording=played),
         ladder=ladder,
         sandbox=sandbox,
-        desk=executor.share(Desk(plan.run, budget, turns, stop)),
+        desk=executor.share(DriverService(plan.run, budget, turns, stop)),
         verdicts=executor.share(verdict_cache.Verdicts(paths.cache())),
         tasks=by_id,
         used=executor.share(sandbox),
     )
     plausible = 0
     unpriced = [rung.name for rung in ladder.rungs if rung.unpriced]
-    with Progress("harness", len(todo)) as progress, Abreast() as keepers:
+    with Progress("harness", len(todo)) as progress, WriterPool() as keepers:
         for instance_id, result in executor.run(work, by_id):
             keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
@@ -171,7 +171,7 @@ def _run_all(
             progress.step(f"{instance_id}: {state(result)}", told, measured=not not_measured(result))
 
 
-def _end(plan: Plan, came: Came) -> int:
+def _end(plan: Plan, came: RunProgress) -> int:
     open_tasks, failed = came.unmeasured, agent_failures.of_run(plan.run, came.done)
     if failed:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
@@ -192,7 +192,7 @@ def _end(plan: Plan, came: Came) -> int:
     return ExitCode.NOT_MEASURED
 
 
-def _ladder(plan: Plan, came: Came) -> list[dict[str, Any]]:
+def _ladder(plan: Plan, came: RunProgress) -> list[dict[str, Any]]:
     """What each rung brought to these tasks."""
     done = (came.done[task.instance_id] for task in plan.tasks if task.instance_id in came.done)
     return rungs.ladder(done, (), [rung.title for rung in plan.rungs])

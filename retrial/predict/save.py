@@ -9,7 +9,7 @@ from typing import Any
 from retrial.attempts import Attempt, Prediction
 from retrial.errors import NotMeasured
 from retrial.store import history, transcript
-from retrial.store.history import Brief
+from retrial.store.history import PredictionSummary
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.system import run_log
@@ -21,23 +21,23 @@ Served = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Came:
+class RunProgress:
     """What has come of phase 1 so far."""
 
-    done: dict[str, Brief]
+    done: dict[str, PredictionSummary]
     answered: Served
     unmeasured: dict[str, str]
     """Id → reason."""
 
 
-def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: Came) -> None:
+def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: RunProgress) -> None:
     """Safe to call from many threads."""
     why, journal = not_measured(result), run.journal(task.instance_id)
     chat = transcript.markdown(task.instance_id, state(result), journal.lines())
     if isinstance(result, Prediction) and not why:
         record = prediction_record(result)
         run.write_prediction(task.instance_id, record, chat)
-        came.done[task.instance_id] = history.brief(record)
+        came.done[task.instance_id] = history.prediction_summary(record)
     else:
         run.write_chat(task.instance_id, chat)
         journal.append("not_measured", reason=why)

@@ -15,38 +15,38 @@ from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models import endpoints
 from retrial.predict.ladder import Ladder, solve
-from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.plan import Plan, make_ladder
-from retrial.protocols import Site
+from retrial.protocols import WorkerNode
 from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.store import attempt_log
 from retrial.system import run_log
 from retrial.types import Check, Task, fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solving:
+class PredictWorker:
     """Safe to call from many threads."""
 
     plan: Plan
     ladder: Ladder
-    sandbox: Bounded
-    desk: Desk
+    sandbox: ThrottledSandbox
+    desk: DriverService
     verdicts: verdict_cache.Verdicts
     tasks: Mapping[str, Task]
     """By their ids."""
-    used: Bounded
+    used: ThrottledSandbox
     """Is told what sandboxes use elsewhere."""
 
     def __call__(self, instance_id: str) -> Prediction:
         with run_log.about(task=instance_id):
             return self._solve(self.tasks[instance_id])
 
-    def elsewhere(self) -> Callable[[Site], Solving]:
+    def elsewhere(self) -> Callable[[WorkerNode], PredictWorker]:
         options = self.plan.options
         keys = {name for rung in self.plan.rungs for name in endpoints.variables(rung.name)}
-        there = Remote(
+        there = RemoteParts(
             env=worker_env.current({*options.agent_env, *keys}),
             benchmark=RemoteBenchmark.of(options, self.plan.benchmark),
             sandbox=RemoteSandbox.of(options, self.sandbox.name, {each.environment for each in self.tasks.values()}),
@@ -67,14 +67,14 @@ class Solving:
         # Before anything is paid for.
         if self.plan.options.visible_tests != "none" and self.plan.recording is None:
             self.sandbox.have(task.environment)
-        desk = TaskDesk(task.instance_id, self.desk, self.ladder.max_cost)
+        desk = TaskDriver(task.instance_id, self.desk, self.ladder.max_cost)
         try:
             found = solve(task, self.ladder, self._check(task, desk), desk)
             return replace(found, attempts=tuple(map(_brief, found.attempts)))
         finally:
             self.desk.close(task.instance_id)
 
-    def _check(self, task: Task, desk: TaskDesk) -> VisibleCheck:
+    def _check(self, task: Task, desk: TaskDriver) -> VisibleCheck:
         options = self.plan.options
         digest = self.plan.benchmark.provenance["digest"]
         how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
@@ -97,7 +97,7 @@ def _brief(attempt: Attempt) -> Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteParts:
     """What a worker on another machine opens for itself."""
 
     env: WorkerEnv
@@ -106,17 +106,17 @@ class Remote:
 
 
 def _solving(
-    there: Remote,
+    there: RemoteParts,
     planned: Callable[..., Plan],
-    desk: Desk,
+    desk: DriverService,
     verdicts: verdict_cache.Verdicts,
-    used: Bounded,
-    site: Site,
-) -> Solving:
+    used: ThrottledSandbox,
+    site: WorkerNode,
+) -> PredictWorker:
     there.env.enter()
     remove_orphans()
     plan = planned(benchmark=there.benchmark.open())
-    return Solving(
+    return PredictWorker(
         plan=plan,
         ladder=make_ladder(plan),
         sandbox=there.sandbox.open(site, used, finishing=plan.spends),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial.grading.calibration import ADVICE, MORE_TIME, Worth
+from retrial.grading.calibration import ADVICE, MORE_TIME, TaskQuality
 from retrial.reports import test_counts
 from retrial.system.console import money, one_line, printable
 
@@ -174,7 +174,7 @@ def _found(content: Mapping[str, Any]) -> str:
     """How many there are of each, and of those that need somebody's care what was seen and what to do."""
     totals, instances = content["totals"], content["instances"]
     lines = [f"sound         {totals['sound']}"]
-    for worth in (Worth.FLAKY, Worth.BROKEN, Worth.STUB_PASSES):
+    for worth in (TaskQuality.FLAKY, TaskQuality.BROKEN, TaskQuality.STUB_PASSES):
         rows = [row for row in instances if row["worth"] == worth]
         lines.append(f"{worth.replace('_', ' '):13} {len(rows)}" + (f": {ADVICE[worth]}" if rows else ""))
         lines += [f"  {row['instance_id']}: {row['void']}" for row in rows]

@@ -13,7 +13,7 @@ from retrial.reports.analysis import ladder_value, pick_quality
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.console import LISTED, reasons
 from retrial.reports.results import Report, totals
-from retrial.system.console import money, one_line, some
+from retrial.system.console import first_few, money, one_line
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:
@@ -112,7 +112,7 @@ def _tamper(found: Mapping[str, Any]) -> list[str]:
         "suspicious": "have lines to look at",
     }
     parts = [f"{found[name]} {text}" for name, text in said.items() if found[name]]
-    return [f"tamper        {', '.join(parts)} (of these patches: {some(found['review'])})"] if parts else []
+    return [f"tamper        {', '.join(parts)} (of these patches: {first_few(found['review'])})"] if parts else []
 
 
 def _unsettled(more: float | None) -> str:

@@ -16,11 +16,11 @@ from retrial.reports.analysis import (
     rungs,
     stats,
 )
-from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
+from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.rungs import Compared
-from retrial.reports.rows import Row
-from retrial.store.history import Brief
+from retrial.reports.rows import ScoredRow
+from retrial.store.history import PredictionSummary
 from retrial.types import Outcome, Status
 
 SCHEMA = 1
@@ -34,13 +34,13 @@ class Report:
     benchmark: str
     benchmark_size: int
     visible_is_hidden: bool
-    scored: tuple[Row, ...]
+    scored: tuple[ScoredRow, ...]
     not_predicted: Mapping[str, str] = field(default_factory=dict)
     """Selected tasks that phase 1 did not finish: id → reason."""
     agent_failed: str = ""
     """A sentence, if every attempt ended with an error and an empty patch: then there is no rate."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    records: Mapping[str, Brief] = field(default_factory=dict)
+    records: Mapping[str, PredictionSummary] = field(default_factory=dict)
     """Prediction records of phase 1, by id; empty for files made elsewhere."""
     spent: Usage = field(default_factory=Usage)
     """Of all calls ever made in this run, finished or not."""
@@ -67,11 +67,11 @@ class Report:
     """What `--attempts` found out of patches that were not chosen: task → patch → verdict."""
 
     @property
-    def measured(self) -> tuple[Row, ...]:
+    def measured(self) -> tuple[ScoredRow, ...]:
         return tuple(row for row in self.scored if row.verdict.outcome.measured)
 
     @property
-    def resolved(self) -> tuple[Row, ...]:
+    def resolved(self) -> tuple[ScoredRow, ...]:
         return tuple(row for row in self.scored if row.verdict.resolved)
 
     @property
@@ -99,9 +99,9 @@ class Report:
         found = self.provenance.get("sources")
         return tuple(map(str, found)) if isinstance(found, list | tuple) and not self.rungs else ()
 
-    def tries(self) -> dict[str, Tries]:
+    def tries(self) -> dict[str, TaskAttempts]:
         """What is known of every attempt, by task; nothing for files made elsewhere."""
-        known = Known(
+        known = OutcomeResolver(
             visible_is_hidden=self.visible_is_hidden, titles=self.rungs, sources=self.sources, judged=self.judged
         )
         found = ((row, self.records.get(row.task.instance_id)) for row in self.scored)
@@ -156,7 +156,7 @@ def results(report: Report) -> dict[str, object]:
     }
 
 
-def _attempts(report: Report, tries: Mapping[str, Tries]) -> dict[str, object]:
+def _attempts(report: Report, tries: Mapping[str, TaskAttempts]) -> dict[str, object]:
     """What the ladder and the choice among its attempts were good for, in what was measured."""
     measured = [tries[row.task.instance_id] for row in report.measured if row.task.instance_id in tries]
     return {
@@ -184,7 +184,7 @@ def _rates(report: Report) -> dict[str, object]:
     return {**found}
 
 
-def rate(rows: Sequence[Row]) -> dict[str, object]:
+def rate(rows: Sequence[ScoredRow]) -> dict[str, object]:
     return stats.rate(sum(row.verdict.resolved for row in rows), len(rows))
 
 
@@ -239,13 +239,13 @@ def _lists(report: Report) -> dict[str, list[str]]:
 
 
 def _by_language(report: Report) -> dict[str, dict[str, object]]:
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[ScoredRow]] = {}
     for row in report.measured:
         rows.setdefault(row.task.language, []).append(row)
     return {language: {**rate(each), "tests": tests(each)} for language, each in sorted(rows.items())}
 
 
-def tests(rows: Sequence[Row]) -> dict[str, int]:
+def tests(rows: Sequence[ScoredRow]) -> dict[str, int]:
     """How many tests were run, and what became of them: none may be left out silently."""
     found = Counter(str(status) for row in rows for status in row.verdict.tests.values())
     return {"total": found.total(), **{str(status): found[str(status)] for status in Status}}
@@ -255,7 +255,7 @@ def _by_model(report: Report) -> dict[str, dict[str, object]]:
     """What each model was asked and brought; for foreign files, the rate by their own name."""
     if report.records:
         return rungs.by_model(report.records.values(), report.resolved_ids)
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[ScoredRow]] = {}
     for row in report.measured:
         groups.setdefault(row.model_name_or_path, []).append(row)
     return {name: {"rate": rate(rows)} for name, rows in sorted(groups.items())}
@@ -280,11 +280,11 @@ def compared(report: Report, model: str, edit_format: str) -> Compared:
     )
 
 
-def _record(report: Report, row: Row) -> Brief:
+def _record(report: Report, row: ScoredRow) -> PredictionSummary:
     return report.records.get(row.task.instance_id, {})
 
 
-def _instance(report: Report, row: Row, tries: Tries | None) -> dict[str, object]:
+def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> dict[str, object]:
     verdict, record = row.verdict, _record(report, row)
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
     failed = sum(status in (Status.FAILED, Status.ERROR) for status in verdict.tests.values())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ScoredRow:
     task: Task
     model_name_or_path: str
     verdict: Verdict

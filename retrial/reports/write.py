@@ -13,7 +13,7 @@ from retrial.errors import UsageError
 from retrial.options import ReportOptions
 from retrial.reports import page
 from retrial.reports.exports import Export, submission
-from retrial.store.json_io import to_line
+from retrial.store.json_io import to_jsonl
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.files import write_atomically
@@ -81,7 +81,7 @@ def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """As it is in the file, and without what nobody may see, whatever is escaped in what is made of it."""
-    plain: dict[str, Any] = json.loads(to_line(content))
+    plain: dict[str, Any] = json.loads(to_jsonl(content))
     return plain
 
 

@@ -9,23 +9,23 @@ from pathlib import Path
 from retrial.errors import EnvironmentMissing
 from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import HarnessOptions, ReportOptions
-from retrial.protocols import Context, Sandbox, Site
+from retrial.protocols import Context, Sandbox, WorkerNode
 from retrial.sandboxes import choose
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.system import cleanup, paths
 from retrial.system.console import say
 from retrial.system.leases import Kind
 from retrial.types import Environment, Task
 
 
-def skipped(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
+def unsupported_tasks(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
     """Tasks whose toolchain is missing or too old here, with the reason."""
     reasons = {task.instance_id: sandbox.missing(task.environment) for task in tasks}
     return {instance_id: why for instance_id, why in reasons.items() if why}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class PreparedEnvironments:
     """Environments after they were prepared: the versions of their tools, or why they are not ready."""
 
     versions: Mapping[Environment, tuple[str, ...]] = field(default_factory=dict)
@@ -40,7 +40,9 @@ class Ready:
         }
 
 
-def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]) -> Ready:
+def prepare_all(
+    sandbox: Sandbox, environments: Iterable[Environment], cache: Path, say: Callable[[str], None]
+) -> PreparedEnvironments:
     """Build what is missing and see that the sandbox holds, before anything is paid for.
 
     Images that hold a task's tree are left to `Bounded`: all of them at once would fill a disk.
@@ -58,7 +60,7 @@ def make_ready(sandbox: Sandbox, environments: Iterable[Environment], cache: Pat
             # The other languages' tasks can be measured all the same.
             say(f"Environment {environment.name} is not ready: {error}")
             broken[environment] = str(error)
-    return Ready(versions=versions, broken=broken)
+    return PreparedEnvironments(versions=versions, broken=broken)
 
 
 def remove_orphans() -> None:
@@ -95,7 +97,7 @@ class RemoteSandbox:
         images = sorted((each for each in wanted if each.tree), key=lambda each: each.name)
         return cls(options=options, name=name, environments=frozenset(wanted.difference(images[1:])))
 
-    def open(self, site: Site, used: Bounded, *, finishing: bool = False) -> Bounded:
+    def open(self, site: WorkerNode, used: ThrottledSandbox, *, finishing: bool = False) -> ThrottledSandbox:
         """Open it there. `used`: the driver's, which is told what is used. `finishing`: jobs start also when all else
         stops.
 
@@ -104,8 +106,8 @@ class RemoteSandbox:
         sandbox = choose(self.name, self.environments, Context(options=self.options), say)
         for why in filter(None, map(sandbox.missing, self.environments)):
             raise EnvironmentMissing(why)
-        ready = make_ready(sandbox, self.environments, paths.cache(), say)
+        ready = prepare_all(sandbox, self.environments, paths.cache(), say)
         for why in ready.broken.values():
             raise EnvironmentMissing(why)
         at_once = min(site.slots, sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
-        return Bounded(sandbox, at_once, stop=None if finishing else site.stop, noted=used.note)
+        return ThrottledSandbox(sandbox, at_once, stop=None if finishing else site.stop, noted=used.note)

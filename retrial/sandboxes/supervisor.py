@@ -100,7 +100,7 @@ class Phase(IntEnum):
     DONE = 3
 
 
-class Ends:
+class HeadAndTail:
     """The first and the last half of a stream; what lies between is counted and dropped."""
 
     def __init__(self, limit: int) -> None:
@@ -141,8 +141,8 @@ class Session:
     def __init__(self, job: Job) -> None:
         self._nonce = secrets.token_hex(16).encode()
         self._limits = job.limits
-        self._stdout = Ends(job.limits.output_bytes)
-        self._stderr = Ends(job.limits.output_bytes)
+        self._stdout = HeadAndTail(job.limits.output_bytes)
+        self._stderr = HeadAndTail(job.limits.output_bytes)
         self._pending = bytearray()
         self._reports = bytearray()
         self._status: int | None = None

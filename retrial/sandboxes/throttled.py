@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from retrial.chat import Load, Trouble
+from retrial.chat import Backoff, Overload
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
-from retrial.executors.limiter import Turn, Turns
+from retrial.executors.limiter import FairLimiter, Slot
 from retrial.protocols import Sandbox, Stop
 from retrial.system import console, host, paths, shutdown
-from retrial.types import Environment, Execution, Job, Machine
+from retrial.types import Environment, Execution, HostCapacity, Job
 
 PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
@@ -27,7 +27,7 @@ HEARING = 1.0
 _LOG = logging.getLogger(__name__)
 
 
-class Bounded:
+class ThrottledSandbox:
     """A sandbox that runs at most so many jobs at once, and brings images that hold a task's tree when needed.
 
     Fewer at once while it struggles or memory is short. A job whose sandbox failed is tried once more, and so is one
@@ -51,7 +51,7 @@ class Bounded:
         self.name = sandbox.name
         self._sandbox = sandbox
         self._stop = stop or shutdown.Stop()
-        self._turns = Turns(at_once, self._stop, "testing", host.has_room)
+        self._turns = FairLimiter(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
@@ -108,7 +108,7 @@ class Bounded:
         """For people: why there are fewer at once than might be; empty when there are not."""
         return self._turns.slowed
 
-    def machine(self) -> Machine:
+    def machine(self) -> HostCapacity:
         return self._sandbox.machine()
 
     def describe(self) -> Mapping[str, str]:
@@ -126,7 +126,7 @@ class Bounded:
 
     def _in_turn(self, job: Job) -> Execution:
         first, ran = self._turns.begin(), self._ran
-        turn: Turn | None = first
+        turn: Slot | None = first
         well = False
         try:
             try:
@@ -153,11 +153,11 @@ class Bounded:
             if turn is not None:
                 self._turns.end(turn, well=well)
 
-    def _next_try(self, turn: Turn, error: SandboxError, *, others_ran: bool) -> Turn | None:
+    def _next_try(self, turn: Slot, error: SandboxError, *, others_ran: bool) -> Slot | None:
         """If others ran in the meantime, it is this job's own trouble, which is not to slow them down."""
         _LOG.warning("a sandbox could not be had, its job is tried once more: %s", error)
-        load = Load.NONE if others_ran else Load.BROKEN
-        trouble = Trouble(load=load, why=f"{self.name} struggles", seconds=self._pause, everybody=not others_ran)
+        load = Overload.NONE if others_ran else Overload.BROKEN
+        trouble = Backoff(load=load, why=f"{self.name} struggles", seconds=self._pause, everybody=not others_ran)
         return self._turns.next_try(turn, trouble)
 
     def _run(self, job: Job) -> Execution:

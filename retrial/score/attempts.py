@@ -9,13 +9,13 @@ from typing import Any
 from retrial.errors import PatchError
 from retrial.patches.parser import normalise
 from retrial.reports.analysis.attempt_outcomes import Judged
-from retrial.reports.rows import Row
+from retrial.reports.rows import ScoredRow
 from retrial.score.predictions_file import Submission
 from retrial.score.save import keep_attempt
-from retrial.score.testbed import Testbed
-from retrial.score.worker import Scoring
+from retrial.score.testbed import ScoringSetup
+from retrial.score.worker import ScoreWorker
 from retrial.store import history
-from retrial.store.history import Brief
+from retrial.store.history import PredictionSummary
 from retrial.store.runs import Run
 from retrial.system.console import Progress, say
 
@@ -29,7 +29,11 @@ class Other(Submission):
 
 
 def score_attempts(
-    run: Run, records: Mapping[str, Brief], scored: Sequence[Row], bed: Testbed, work: Scoring
+    run: Run,
+    records: Mapping[str, PredictionSummary],
+    scored: Sequence[ScoredRow],
+    bed: ScoringSetup,
+    work: ScoreWorker,
 ) -> dict[str, dict[str, Judged]]:
     """Task → patch → verdict, of all patches but the chosen; where that could not be measured, these are not tried."""
     if not records:
@@ -50,11 +54,11 @@ def score_attempts(
     return found
 
 
-def _measured(row: Row) -> bool:
+def _measured(row: ScoredRow) -> bool:
     return row.verdict.outcome.measured
 
 
-def _others(record: Brief) -> dict[str, int]:
+def _others(record: PredictionSummary) -> dict[str, int]:
     """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
     found: dict[str, int] = {}
     for attempt in record["all_results"]:

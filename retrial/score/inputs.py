@@ -18,14 +18,14 @@ from retrial.score import merge, predictions_file
 from retrial.score.merge import Merged
 from retrial.score.predictions_file import Submission
 from retrial.store import agent_failures, history, integrity
-from retrial.store.history import Past
+from retrial.store.history import RunHistory
 from retrial.store.runs import Run, find_run, latest_run
 from retrial.system import paths
-from retrial.system.console import say, some
+from retrial.system.console import first_few, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ScoringInput:
     """What is to be scored."""
 
     run: Run
@@ -55,7 +55,7 @@ def find_group(rest: Sequence[str]) -> Run | None:
     return run if run is not None and history.group_kind(run.config()) else None
 
 
-def from_run(options: ReportOptions, run: Run) -> Trial:
+def from_run(options: ReportOptions, run: Run) -> ScoringInput:
     """Raises: UsageError."""
     stored = run.config()
     if stored.get("kind") == "calibration":
@@ -66,7 +66,7 @@ def from_run(options: ReportOptions, run: Run) -> Trial:
     return _from_bundle(run, benchmark, stored)
 
 
-def from_runs(options: ReportOptions, texts: Sequence[str]) -> Trial:
+def from_runs(options: ReportOptions, texts: Sequence[str]) -> ScoringInput:
     """Raises: UsageError."""
     home = paths.home()
     sources = merge.read(home, texts)
@@ -76,7 +76,7 @@ def from_runs(options: ReportOptions, texts: Sequence[str]) -> Trial:
     return replace(_from_past(benchmark, merged.past), merged=merged)
 
 
-def from_file(options: ReportOptions, path: Path) -> Trial:
+def from_file(options: ReportOptions, path: Path) -> ScoringInput:
     """Raises: UsageError."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give a predictions file or a run's name.")
@@ -99,7 +99,7 @@ def from_file(options: ReportOptions, path: Path) -> Trial:
     stem = "".join(letter if letter.isalnum() or letter in "_.-" else "-" for letter in path.stem)
     run = Run(paths.home(), f"{stem.lstrip('.-_') or 'file'}-{own[:8]}")
     source = {"file": path.name, "sha256": digest}
-    return Trial(
+    return ScoringInput(
         run=run,
         benchmark=benchmark,
         submissions=tuple(chosen.values()),
@@ -121,7 +121,7 @@ def _chosen(
     ids = [task.instance_id for task in tasks]
     missing = [instance_id for instance_id in ids if instance_id not in found]
     if missing and (options.task or len(missing) == len(ids)):
-        raise UsageError(f"{path} has no prediction for {some(missing)}.")
+        raise UsageError(f"{path} has no prediction for {first_few(missing)}.")
     return {instance_id: found[instance_id] for instance_id in ids if instance_id in found}
 
 
@@ -136,7 +136,7 @@ def _known_benchmark(options: ReportOptions, run: Run, identity: Mapping[str, An
     return benchmark
 
 
-def _from_past(benchmark: Benchmark, found: Past) -> Trial:
+def _from_past(benchmark: Benchmark, found: RunHistory) -> ScoringInput:
     run, stored = found.run, found.stored
     unknown = sorted(set(found.records) - {task.instance_id for task in benchmark.tasks()})
     if unknown:
@@ -146,7 +146,7 @@ def _from_past(benchmark: Benchmark, found: Past) -> Trial:
     unmeasured = dict.fromkeys(found.records, agent_failures.REASON) if failed else {}
     sources = {name: stored[name] for name in ("sources", "source_runs") if name in stored}
     replayed = {"replay_of": found.identity["replay_of"]} if "replay_of" in found.identity else {}
-    return Trial(
+    return ScoringInput(
         run=run,
         benchmark=benchmark,
         submissions=given,
@@ -163,14 +163,16 @@ def _from_past(benchmark: Benchmark, found: Past) -> Trial:
     )
 
 
-def _from_bundle(run: Run, benchmark: Benchmark, stored: Mapping[str, Any]) -> Trial:
+def _from_bundle(run: Run, benchmark: Benchmark, stored: Mapping[str, Any]) -> ScoringInput:
     """A run that report.py made before: its all_preds.jsonl is all there is."""
     imported = predictions_file.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems:
         raise predictions_file.refuse(imported)
     found = tuple(imported.submissions.values())
     untouched = bool(stored.get("untouched"))
-    return Trial(run=run, benchmark=benchmark, submissions=found, source=stored.get("source", {}), untouched=untouched)
+    return ScoringInput(
+        run=run, benchmark=benchmark, submissions=found, source=stored.get("source", {}), untouched=untouched
+    )
 
 
 def _submission(record: Mapping[str, Any]) -> Submission:

@@ -15,7 +15,7 @@ from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.reports.analysis.stats import total
 from retrial.store import history
-from retrial.store.history import Brief, Past
+from retrial.store.history import PredictionSummary, RunHistory
 from retrial.store.runs import Run, find_run
 from retrial.system.console import say
 from retrial.types import Task
@@ -27,7 +27,7 @@ KEPT = ("command", "started", "first_started", "host", "sandbox", "versions", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    past: Past
+    past: RunHistory
     title: str
     """The run's name; where several have it, as copies from elsewhere may, its folder."""
 
@@ -36,7 +36,7 @@ class Source:
 class Merged:
     """One run made of several; nothing of it is on disk yet."""
 
-    past: Past
+    past: RunHistory
     sources: Sequence[Source]
     chosen: Mapping[str, Source]
     """Where each prediction comes from: id → source."""
@@ -74,7 +74,7 @@ def merge(home: Path, sources: Sequence[Source], name: str = "", tasks: Sequence
     named = {"model_name_or_path": config["model_name_or_path"]}
     chosen = {key: _choose(key, sources) for key in sorted({key for each in found for key in each.records})}
     records = {key: {**_record(key, sources, best, _brief), **named} for key, best in chosen.items()}
-    return Merged(past=Past(run=run, stored=config, records=records), sources=sources, chosen=chosen)
+    return Merged(past=RunHistory(run=run, stored=config, records=records), sources=sources, chosen=chosen)
 
 
 def write(merged: Merged) -> None:
@@ -89,7 +89,7 @@ def write(merged: Merged) -> None:
         run.write_prediction(instance_id, record, best.past.run.chat(instance_id))
 
 
-def _read(home: Path, text: str) -> Past:
+def _read(home: Path, text: str) -> RunHistory:
     run = find_run(home, text)
     if run is None and (Path(text) / "run.json").is_file():
         run = Run.at(Path(text))
@@ -120,17 +120,17 @@ def _choose(instance_id: str, sources: Sequence[Source]) -> Source:
     return min(having, key=lambda source: history.rank(source.past.records[instance_id]))
 
 
-def _brief(source: Past, instance_id: str) -> Brief:
+def _brief(source: RunHistory, instance_id: str) -> PredictionSummary:
     return source.records[instance_id]
 
 
-def _whole(source: Past, instance_id: str) -> Brief:
+def _whole(source: RunHistory, instance_id: str) -> PredictionSummary:
     """Read again: all of them at once may be more than memory holds."""
     return source.run.whole_prediction(instance_id)
 
 
 def _record(
-    instance_id: str, sources: Sequence[Source], best: Source, read: Callable[[Past, str], Brief]
+    instance_id: str, sources: Sequence[Source], best: Source, read: Callable[[RunHistory, str], PredictionSummary]
 ) -> dict[str, Any]:
     """The best record, with the attempts of all sources: they were all made and paid for."""
     record, attempts, number = read(best.past, instance_id), list[dict[str, Any]](), None
@@ -188,12 +188,12 @@ def _prior(sources: Sequence[Source]) -> list[str]:
     ]
 
 
-def _kept(source: Past, spent: Usage) -> dict[str, Any]:
+def _kept(source: RunHistory, spent: Usage) -> dict[str, Any]:
     known = {name: source.stored[name] for name in KEPT if name in source.stored}
     return {**known, "predictions": len(source.records), "spent": spent}
 
 
-def _identity(found: Sequence[Past], together: Together | None) -> dict[str, Any]:
+def _identity(found: Sequence[RunHistory], together: Together | None) -> dict[str, Any]:
     """Of shards that are one whole, that of the whole; else only what all have in common."""
     first = found[0].identity
     if together and together.is_one and len(together.given) == len(found):
@@ -202,13 +202,13 @@ def _identity(found: Sequence[Past], together: Together | None) -> dict[str, Any
     return {**common, **_visible_tests(found)}
 
 
-def _isolated(found: Sequence[Past]) -> bool | None:
+def _isolated(found: Sequence[RunHistory]) -> bool | None:
     """One that was not is not lost among others."""
     isolated = [each.stored.get("agent", {}).get("isolated") for each in found]
     return None if None in isolated and False not in isolated else all(isolated)
 
 
-def _visible_tests(found: Sequence[Past]) -> dict[str, str]:
+def _visible_tests(found: Sequence[RunHistory]) -> dict[str, str]:
     """Every way that was used: one that knew hidden names must not be lost."""
     ways = _distinct(each.identity.get("visible_tests") for each in found)
     return {"visible_tests": "+".join(ways)} if ways else {}

@@ -15,7 +15,7 @@ from retrial.store.json_io import to_json
 from retrial.types import Outcome
 
 if TYPE_CHECKING:
-    from retrial.reports.rows import Row
+    from retrial.reports.rows import ScoredRow
 
 SCHEMA = 2
 
@@ -47,7 +47,7 @@ def files(row: Scored) -> dict[str, bytes]:
 
 
 def run_report(
-    everything: Collection[str], submitted: Collection[str], scored: Sequence[Row]
+    everything: Collection[str], submitted: Collection[str], scored: Sequence[ScoredRow]
 ) -> dict[str, object] | None:
     """The official report of a run; None where the benchmark has none.
 
@@ -98,7 +98,7 @@ def _bytes(patch: str) -> bytes:
         return patch.encode("utf-8", "replace")
 
 
-def _ids(rows: Iterable[Row]) -> set[str]:
+def _ids(rows: Iterable[ScoredRow]) -> set[str]:
     return {row.task.instance_id for row in rows}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from retrial.options import ReportOptions
 from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
 from retrial.reports.results import Report
-from retrial.score.inputs import Trial
+from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.store.runs import Run
 from retrial.system import paths
@@ -35,7 +35,7 @@ class Again(Run):
         """The first scoring's stays."""
 
 
-def score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, object]]:
+def score(options: ReportOptions, trial: ScoringInput) -> tuple[Report, dict[str, object]]:
     """Scores a run `--repeat` times, each time anew. The first is the result; the others say what of it is chance."""
     times, anew = options.repeat, replace(options, fresh=True)
     say(f"Scoring 1 of {times} of {trial.run.name}: this one counts")
@@ -50,7 +50,7 @@ def score(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, objec
     return report, content
 
 
-def of_run(report: Report, trial: Trial, seed: int) -> Repeat:
+def of_run(report: Report, trial: ScoringInput, seed: int) -> Repeat:
     stored = trial.run.config()
     return Repeat(
         run=report.run,

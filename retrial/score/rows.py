@@ -8,19 +8,19 @@ from retrial.benchmarks.swebench import container_script, grader
 from retrial.errors import PatchError
 from retrial.grading import canaries
 from retrial.patches import policy
-from retrial.protocols import Reader
-from retrial.reports.rows import Row
+from retrial.protocols import ResultParser
+from retrial.reports.rows import ScoredRow
 from retrial.score import official_report
 from retrial.score.scorer import Scored
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 from retrial.types import Verdict
 
 LONGEST = 1000
 """Characters."""
 
 
-def brief(scored: Scored) -> Row:
-    return Row(
+def scored_row(scored: Scored) -> ScoredRow:
+    return ScoredRow(
         task=scored.task,
         model_name_or_path=scored.submission.model_name_or_path,
         verdict=_verdict(scored),
@@ -54,7 +54,7 @@ def _verdict(scored: Scored) -> Verdict:
 
 def _finds_gold_file(scored: Scored) -> bool:
     try:
-        return not set(policy.touched(scored.submission.patch)).isdisjoint(scored.gold_files)
+        return not set(policy.changed_paths(scored.submission.patch)).isdisjoint(scored.gold_files)
     except PatchError:
         return False
 
@@ -81,10 +81,10 @@ def stderr(row: Scored) -> str:
 
 def _without_canary(row: Scored, text: str) -> str:
     """What is there to prove that tests can fail is not what failed; and before it is cut, what nobody may see."""
-    text = KNOWN.masked(text)
+    text = MASKER.masked(text)
     if not row.verdict.canary or row.check is None or not row.check.reader:
         return text
-    reader: Reader = registry.load(row.check.reader).parser()
+    reader: ResultParser = registry.load(row.check.reader).parser()
     for name in row.verdict.canary.split(", "):
         text = reader.without(text, name)
     return text

@@ -11,15 +11,15 @@ from retrial import GRADING, __version__
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
 from retrial.reports.results import Report, results
-from retrial.reports.rows import Row
+from retrial.reports.rows import ScoredRow
 from retrial.score import merge, official_report
 from retrial.score.attempts import score_attempts
-from retrial.score.inputs import Trial
+from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission
 from retrial.score.save import keep_verdict
 from retrial.score.scorer import Scorer
-from retrial.score.testbed import Testbed, set_up
-from retrial.score.worker import Scoring, scorer_elsewhere
+from retrial.score.testbed import ScoringSetup, set_up
+from retrial.score.worker import ScoreWorker, remote_scorer
 from retrial.store import history
 from retrial.store.predictions import without_tests
 from retrial.system import paths, run_log
@@ -28,7 +28,7 @@ from retrial.system.locks import SCORING
 from retrial.types import Task
 
 
-def score_run(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, object]]:
+def score_run(options: ReportOptions, trial: ScoringInput) -> tuple[Report, dict[str, object]]:
     """The results of one run, written."""
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
@@ -38,7 +38,7 @@ def score_run(options: ReportOptions, trial: Trial) -> tuple[Report, dict[str, o
 
 
 def _score_on(
-    options: ReportOptions, trial: Trial, bed: Testbed, by_id: Mapping[str, Task]
+    options: ReportOptions, trial: ScoringInput, bed: ScoringSetup, by_id: Mapping[str, Task]
 ) -> tuple[Report, dict[str, object]]:
     left_out = {**trial.skipped, **bed.skipped}
     jobs = [each for each in trial.submissions if each.instance_id not in left_out]
@@ -60,7 +60,7 @@ def _score_on(
     return report, content
 
 
-def _keep_config(trial: Trial) -> None:
+def _keep_config(trial: ScoringInput) -> None:
     """A run of phase 1 keeps its own; any other is what it is scored as now, and a change is said."""
     if trial.merged:
         merge.write(trial.merged)
@@ -73,7 +73,7 @@ def _keep_config(trial: Trial) -> None:
         _write_config(trial)
 
 
-def _write_config(trial: Trial) -> None:
+def _write_config(trial: ScoringInput) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = trial.benchmark.provenance
     trial.run.write_config(
@@ -90,7 +90,7 @@ def _write_config(trial: Trial) -> None:
     )
 
 
-def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
+def _write_bundle(trial: ScoringInput, by_id: Mapping[str, Task]) -> None:
     """What leaderboards take. A file from elsewhere is kept as it is."""
     rows = []
     for each in sorted(trial.submissions, key=lambda each: each.instance_id):
@@ -106,8 +106,12 @@ def _write_bundle(trial: Trial, by_id: Mapping[str, Task]) -> None:
 
 
 def _work(
-    options: ReportOptions, trial: Trial, bed: Testbed, by_id: Mapping[str, Task], jobs: Sequence[Submission]
-) -> Scoring:
+    options: ReportOptions,
+    trial: ScoringInput,
+    bed: ScoringSetup,
+    by_id: Mapping[str, Task],
+    jobs: Sequence[Submission],
+) -> ScoreWorker:
     scorer = Scorer(
         benchmark=trial.benchmark,
         sandbox=bed.sandbox,
@@ -118,11 +122,13 @@ def _work(
     )
     ready = bed.ready(by_id[each.instance_id] for each in jobs)
     used = bed.executor.share(bed.sandbox)
-    return Scoring(scorer=scorer, tasks=by_id, maker=scorer_elsewhere(scorer, options, ready, used))
+    return ScoreWorker(scorer=scorer, tasks=by_id, maker=remote_scorer(scorer, options, ready, used))
 
 
-def _score_all(trial: Trial, bed: Testbed, work: Scoring, jobs: Sequence[Submission]) -> tuple[Row, ...]:
-    rows: list[Row] = []
+def _score_all(
+    trial: ScoringInput, bed: ScoringSetup, work: ScoreWorker, jobs: Sequence[Submission]
+) -> tuple[ScoredRow, ...]:
+    rows: list[ScoredRow] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:
         for submission, result in bed.executor.run(work, jobs):
@@ -135,12 +141,14 @@ def _score_all(trial: Trial, bed: Testbed, work: Scoring, jobs: Sequence[Submiss
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 
-def _official_report(trial: Trial, scored: Sequence[Row]) -> dict[str, object] | None:
+def _official_report(trial: ScoringInput, scored: Sequence[ScoredRow]) -> dict[str, object] | None:
     everything = {task.instance_id for task in trial.benchmark.tasks()}
     return official_report.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
 
 
-def _report(trial: Trial, scored: tuple[Row, ...], skipped: Mapping[str, str], where: Mapping[str, object]) -> Report:
+def _report(
+    trial: ScoringInput, scored: tuple[ScoredRow, ...], skipped: Mapping[str, str], where: Mapping[str, object]
+) -> Report:
     stored = trial.run.config()
     return Report(
         run=trial.run.name,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from retrial.reports.analysis.attempt_outcomes import Judged
-from retrial.reports.rows import Row
+from retrial.reports.rows import ScoredRow
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.scorer import Scored, eval_log, unmeasured
 from retrial.store.runs import Run
 from retrial.system import run_log
@@ -16,13 +16,13 @@ LONGEST = 100
 """Letters of a model's name in the name of an attempt's log: its number must not be cut off."""
 
 
-def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> Row:
+def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> ScoredRow:
     if isinstance(result, Exception):
         run_log.broken("not measured", result, task=task.instance_id)
         result = unmeasured(task, submission, result)
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
     run.write_official(task.instance_id, official_report.files(result))
-    return brief(result)
+    return scored_row(result)
 
 
 def keep_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:

@@ -8,7 +8,7 @@ from retrial.benchmarks.swebench import canaries, container_script, grader, rein
 from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
 from retrial.grading import tamper_report, verdict_cache
 from retrial.grading.calibration import calibrated
-from retrial.grading.reference_runs import Reference, recorded, reference, shown, stub_void
+from retrial.grading.reference_runs import Reference, cached_reference, reference, reference_verdict, stub_passes
 from retrial.grading.run_check import check_selection, select
 from retrial.grading.tamper_report import Tampering
 from retrial.patches import policy
@@ -76,10 +76,10 @@ class Scorer:
         answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         known = self._reference(task, answer)
-        selection = select(task, submission.patch, policy.touched(answer.patch))
+        selection = select(task, submission.patch, policy.changed_paths(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
         counted = "" if isinstance(selection, Verdict) else selection.patch
-        offline = not answer.check.network and reinstall.changes_dependencies(policy.touched(counted))
+        offline = not answer.check.network and reinstall.changes_dependencies(policy.changed_paths(counted))
         if verdict.dropped or offline:
             # The official runner would have taken the whole patch, and fetched what the package then depends on.
             verdict = replace(verdict, official=None)
@@ -94,7 +94,7 @@ class Scorer:
             cached=cached,
             check=_kept(answer.check),
             counted=counted,
-            gold_files=tuple(policy.touched(answer.patch)),
+            gold_files=tuple(policy.changed_paths(answer.patch)),
             tampering=tamper_report.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )
@@ -116,8 +116,8 @@ class Scorer:
         found = calibrated(task, answer, self.sandbox, self.verdicts)
         if found is not None and found.void:
             return found.void, True
-        known = known or recorded(task, answer, self.sandbox, self.verdicts)
-        void = known.void or stub_void(task, answer, known, self.sandbox, self.verdicts) if known else ""
+        known = known or cached_reference(task, answer, self.sandbox, self.verdicts)
+        void = known.void or stub_passes(task, answer, known, self.sandbox, self.verdicts) if known else ""
         return void, found is not None
 
     def _verdict(
@@ -151,15 +151,15 @@ class Scorer:
             return verdict
         if grader.misses_network(check, verdict):
             self._refuse_without_network(task, selection, verdict, answer)
-        if not grader.disputed(check.required, verdict):
+        if not grader.disagrees_with_official(check.required, verdict):
             return verdict
-        seen = shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        return grader.settle(check.required, verdict, seen)
+        seen = reference_verdict(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        return grader.resolve_dispute(check.required, verdict, seen)
 
     def _refuse_without_network(self, task: Task, selection: Selection, verdict: Verdict, answer: Answer) -> None:
         """Raises: NetworkNeeded where the reference shows that the patch is not at fault."""
         own = selection.patch == answer.patch
-        seen = verdict if own else shown(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        seen = verdict if own else reference_verdict(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
         if answer.check.required and (why := grader.network_needed(answer.check.required, verdict, seen)):
             raise NetworkNeeded(f"{task.instance_id}: {why}.")
 

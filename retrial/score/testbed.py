@@ -10,8 +10,8 @@ from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.sandboxes import choose
-from retrial.sandboxes.prepare import make_ready, skipped
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.prepare import prepare_all, unsupported_tasks
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import say
@@ -24,11 +24,11 @@ AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Testbed:
+class ScoringSetup:
     """Ready to be used."""
 
     executor: Executor
-    sandbox: Bounded
+    sandbox: ThrottledSandbox
     skipped: Mapping[str, str]
     """Tasks whose toolchain is missing or too old here, with the reason."""
     described: Mapping[str, str]
@@ -49,7 +49,7 @@ class Testbed:
         return {"sandbox": self.described, "environments": {**self.sandbox.record(), **self.environments}}
 
 
-def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Container[str] = ()) -> Testbed:
+def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Container[str] = ()) -> ScoringSetup:
     """All that these tasks of a run need, but for those that are left out anyway.
 
     Raises: UsageError, SandboxError.
@@ -62,12 +62,12 @@ def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Co
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     context = Context(options=options, workers=at_once + AHEAD, stop=stop)
     executor: Executor = registry.module("executors", options.executor).make(context)
-    missing = skipped(tasks, sandbox)
+    missing = unsupported_tasks(tasks, sandbox)
     kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
-    ready = make_ready(sandbox, {task.environment for task in kept}, paths.cache(), say)
-    return Testbed(
+    ready = prepare_all(sandbox, {task.environment for task in kept}, paths.cache(), say)
+    return ScoringSetup(
         executor=executor,
-        sandbox=Bounded(sandbox, at_once, ready.broken, stop=stop),
+        sandbox=ThrottledSandbox(sandbox, at_once, ready.broken, stop=stop),
         skipped=missing,
         # Asked now: when all is done the engine may be gone, and what was done must not be lost with it.
         described=dict(sandbox.describe()),

@@ -11,35 +11,35 @@ from retrial.executors import worker_env
 from retrial.executors.worker_env import WorkerEnv
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
-from retrial.protocols import Site
+from retrial.protocols import WorkerNode
 from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer
 from retrial.types import Environment, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
+class ScoreWorker:
     """Safe to call from many threads."""
 
     scorer: Scorer
     tasks: Mapping[str, Task]
     """By their ids."""
-    maker: Callable[[Site], Scorer]
+    maker: Callable[[WorkerNode], Scorer]
     """Of the same scorer on another machine."""
 
     def __call__(self, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
         return self.scorer.score(self.tasks[submission.instance_id], submission)
 
-    def elsewhere(self) -> Callable[[Site], Scoring]:
+    def elsewhere(self) -> Callable[[WorkerNode], ScoreWorker]:
         return partial(_scoring, self.maker)
 
 
-def _scoring(maker: Callable[[Site], Scorer], site: Site) -> Scoring:
+def _scoring(maker: Callable[[WorkerNode], Scorer], site: WorkerNode) -> ScoreWorker:
     scorer = maker(site)
-    return Scoring(scorer=scorer, tasks=by_id(scorer), maker=maker)
+    return ScoreWorker(scorer=scorer, tasks=by_id(scorer), maker=maker)
 
 
 def by_id(scorer: Scorer) -> dict[str, Task]:
@@ -47,9 +47,9 @@ def by_id(scorer: Scorer) -> dict[str, Task]:
     return {task.instance_id: task for task in scorer.benchmark.tasks()}
 
 
-def scorer_elsewhere(
-    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: Bounded
-) -> Callable[[Site], Scorer]:
+def remote_scorer(
+    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: ThrottledSandbox
+) -> Callable[[WorkerNode], Scorer]:
     """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
     benchmark = RemoteBenchmark.of(options, scorer.benchmark)
     sandbox = RemoteSandbox.of(options, scorer.sandbox.name, environments)
@@ -70,12 +70,12 @@ def _scorer(
     env: WorkerEnv,
     benchmark: RemoteBenchmark,
     sandbox: RemoteSandbox,
-    used: Bounded,
+    used: ThrottledSandbox,
     verdicts: verdict_cache.Verdicts,
     timeout: float | None,
     fresh: bool,
     untouched: bool,
-    site: Site,
+    site: WorkerNode,
 ) -> Scorer:
     env.enter()
     remove_orphans()

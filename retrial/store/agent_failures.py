@@ -12,15 +12,15 @@ from typing import Any
 
 from retrial.store import history
 from retrial.store.events import DISCARDED
-from retrial.store.history import Brief
+from retrial.store.history import PredictionSummary
 from retrial.store.runs import Run
-from retrial.system.console import counted, one_line
+from retrial.system.console import one_line, pluralise
 
 REASON = "the agent never worked: every attempt of this run ended with an error and an empty patch"
 """Why its tasks are not measured."""
 
 
-def is_repeated(run: Run, done: Mapping[str, Brief], open_tasks: Collection[str]) -> bool:
+def is_repeated(run: Run, done: Mapping[str, PredictionSummary], open_tasks: Collection[str]) -> bool:
     """Return whether all tasks of a finished run are to be done again because its agent never worked.
 
     Until the run is finished its attempts stay: an agent that fails the first tasks may work on the next.
@@ -32,7 +32,7 @@ def is_repeated(run: Run, done: Mapping[str, Brief], open_tasks: Collection[str]
     return not set(stored["selected"]) - set(stored["skipped"]) - set(_predictions(run))
 
 
-def of_run(run: Run, done: Mapping[str, Brief]) -> str:
+def of_run(run: Run, done: Mapping[str, PredictionSummary]) -> str:
     """`sentence` of all predictions that a run has; `done` are those of the tasks that are selected now."""
     # Mostly the tasks at hand show that the agent works, and no others need to be read.
     return sentence(done.values()) and sentence(_predictions(run).values())
@@ -48,24 +48,24 @@ def discard(run: Run) -> None:
     run.keep_only(())
 
 
-def sentence(records: Iterable[Brief]) -> str:
+def sentence(records: Iterable[PredictionSummary]) -> str:
     """Say that the agent never worked in these attempts, with its most frequent error; empty if it did, or if there are
     no attempts."""
     attempts = [attempt for record in records for attempt in record["all_results"]]
     if not attempts or not all(map(_failed, attempts)):
         return ""
     error, times = Counter(str(attempt["agent_error"]) for attempt in attempts).most_common(1)[0]
-    every = "its only attempt" if len(attempts) == 1 else f"all {counted(len(attempts), 'attempt')}"
+    every = "its only attempt" if len(attempts) == 1 else f"all {pluralise(len(attempts), 'attempt')}"
     often = f" ({times} times)" if 1 < times < len(attempts) else ""
     return one_line(
         f"The agent never worked: {every} failed with an empty patch, so no rate is reported. Error: {error}{often}"
     )
 
 
-def _predictions(run: Run) -> dict[str, Brief]:
+def _predictions(run: Run) -> dict[str, PredictionSummary]:
     """All that are whole: what is damaged is set aside elsewhere."""
     found = ((instance_id, run.prediction(instance_id)) for instance_id in run.config()["selected"])
-    return {instance_id: history.brief(record) for instance_id, record in found if record is not None}
+    return {instance_id: history.prediction_summary(record) for instance_id, record in found if record is not None}
 
 
 def _failed(attempt: Mapping[str, Any]) -> bool:

@@ -33,7 +33,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Go:
+class RecordedAttempt:
     """One attempt as it was recorded."""
 
     number: int
@@ -72,7 +72,7 @@ def that_hold(lines: Sequence[Line]) -> Sequence[Line]:
     return lines[places[-1] :] if places else lines
 
 
-def by_attempt(lines: Iterable[Line]) -> list[list[Line]]:
+def split_by_attempt(lines: Iterable[Line]) -> list[list[Line]]:
     """The lines of each attempt, in the order of their beginnings; with those of earlier goes that still hold."""
     found: list[list[Line]] = []
     own: dict[tuple[object, object], list[Line]] = {}
@@ -133,12 +133,12 @@ def last_ladder(attempts: Sequence[list[Line]]) -> list[list[Line]]:
     return list(attempts[begun[-1] if begun else 0 :])
 
 
-def read(lines: Iterable[Line]) -> list[Go]:
-    attempts = by_attempt(lines)
+def read(lines: Iterable[Line]) -> list[RecordedAttempt]:
+    attempts = split_by_attempt(lines)
     return [go(own, after) for own, after in zip_longest(attempts, attempts[1:], fillvalue=())]
 
 
-def go(lines: Sequence[Line], after: Sequence[Line] = ()) -> Go:
+def go(lines: Sequence[Line], after: Sequence[Line] = ()) -> RecordedAttempt:
     """One attempt; `after` are the lines of the one that followed."""
     calls: dict[int, Call] = {}
     checks = set()
@@ -157,7 +157,9 @@ def go(lines: Sequence[Line], after: Sequence[Line] = ()) -> Go:
                 ended = line
     number = lines[0]["attempt"]
     went_on = bool(after) and after[0]["attempt"] == number + 1
-    return Go(number=number, calls=calls, checks=frozenset(checks), over=over, ended=ended, went_on=went_on)
+    return RecordedAttempt(
+        number=number, calls=calls, checks=frozenset(checks), over=over, ended=ended, went_on=went_on
+    )
 
 
 def verdicts(lines: Iterable[Line]) -> dict[str, Verdict]:

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any
 
 from retrial.chat import Usage
-from retrial.store.integrity import Shape, fits
+from retrial.store.integrity import Shape, matches_schema
 
 STARTED, RESUMED, KEPT, ENDED = "attempt_started", "attempt_resumed", "attempt_kept", "attempt_ended"
 """An attempt from scratch; one that is gone on with; one that ended in an earlier go; and its end."""
@@ -74,4 +74,6 @@ _SHAPES: Mapping[str, Shape] = {
 
 def is_sound(line: Mapping[str, Any]) -> bool:
     """Whether it holds what its readers look for; an event that nobody reads may hold anything."""
-    return fits(line, _SHAPES.get(line["event"], {})) and fits(line, {"attempt?": int, "call?": int})
+    return matches_schema(line, _SHAPES.get(line["event"], {})) and matches_schema(
+        line, {"attempt?": int, "call?": int}
+    )

@@ -12,7 +12,7 @@ from retrial.store import integrity
 from retrial.store.runs import Run
 from retrial.types import Task, fingerprint
 
-Brief = Mapping[str, Any]
+PredictionSummary = Mapping[str, Any]
 """A prediction's record without its bulk: as much as rankings, comparisons and reports are made from."""
 
 KEPT = (
@@ -46,13 +46,13 @@ UNFINISHED = "phase 1 has not finished it: run the same harness.py command again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class RunHistory:
     """A run with predictions: one of harness.py, or one made of several."""
 
     run: Run
     stored: Mapping[str, Any]
     """Its run.json."""
-    records: Mapping[str, Brief]
+    records: Mapping[str, PredictionSummary]
     """Its predictions, by id."""
 
     @property
@@ -104,12 +104,12 @@ def group_kind(stored: Mapping[str, Any]) -> str:
     Raises: UsageError when the list is not there.
     """
     kind = str(stored.get("kind", ""))
-    if kind in GROUPS and not (stored.get("runs") and integrity.fits(stored["runs"], [{"run": str}])):
+    if kind in GROUPS and not (stored.get("runs") and integrity.matches_schema(stored["runs"], [{"run": str}])):
         raise UsageError(f"run.json of '{stored.get('run')}' does not say which runs it is made of: name one.")
     return kind if kind in GROUPS else ""
 
 
-def read(run: Run) -> Past:
+def read(run: Run) -> RunHistory:
     """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
     run.refuse_links()
     stored = run.config()
@@ -118,17 +118,17 @@ def read(run: Run) -> Past:
     identity(run, stored)
     if not holds_predictions(stored):
         raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")
-    records = {str(record["instance_id"]): brief(record) for record in run.predictions()}
-    return Past(run=run, stored=stored, records=records)
+    records = {str(record["instance_id"]): prediction_summary(record) for record in run.predictions()}
+    return RunHistory(run=run, stored=stored, records=records)
 
 
-def briefs(run: Run, tasks: Iterable[Task]) -> dict[str, Brief]:
+def prediction_summaries(run: Run, tasks: Iterable[Task]) -> dict[str, PredictionSummary]:
     """Of those of these tasks that are done, by id."""
     found = ((task.instance_id, run.prediction(task.instance_id)) for task in tasks)
-    return {instance_id: brief(record) for instance_id, record in found if record is not None}
+    return {instance_id: prediction_summary(record) for instance_id, record in found if record is not None}
 
 
-def brief(record: Mapping[str, Any]) -> Brief:
+def prediction_summary(record: Mapping[str, Any]) -> PredictionSummary:
     return {**_some(record, KEPT), "all_results": [_brief_attempt(attempt) for attempt in record["all_results"]]}
 
 
@@ -165,7 +165,7 @@ def _some(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: value[name] for name in names if name in value}
 
 
-def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object) -> None:
+def refuse_other_benchmark(pasts: Iterable[RunHistory], source: object, digest: object) -> None:
     """Raises: UsageError naming the first that is not about exactly this benchmark."""
     for past in pasts:
         found = past.identity.get("benchmark")
@@ -175,18 +175,18 @@ def refuse_other_benchmark(pasts: Iterable[Past], source: object, digest: object
             raise UsageError(f"Run '{past.run.name}' is about another state of {source}: runs must share a benchmark.")
 
 
-def rank(record: Brief) -> int:
+def rank(record: PredictionSummary) -> int:
     """That of the chosen attempt, or of an entry of `all_results`: 0 is best."""
     return _attempt(record).rank
 
 
-def settled(record: Brief) -> bool:
+def settled(record: PredictionSummary) -> bool:
     """Plausible, or as good as it can be told to be."""
     chosen = _attempt(record)
     return chosen.plausible or chosen.unverified
 
 
-def _attempt(record: Brief) -> Attempt:
+def _attempt(record: PredictionSummary) -> Attempt:
     """As much of an attempt as its rank needs, so that one rule ranks attempts, runs and what might have been."""
     return Attempt(
         number=1,

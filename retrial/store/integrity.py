@@ -101,20 +101,20 @@ def no_prediction(path: Path, content: bytes, record: Any) -> str:
     missing = [name for name in PREDICTION_FIELDS if name not in record]
     if missing or not record["all_results"]:
         return f"{path} is not a whole prediction: {(missing or ['all_results'])[0]} is missing."
-    if not seal and not fits(record, _RECORD):
+    if not seal and not matches_schema(record, _RECORD):
         return f"{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
     return ""
 
 
-def fits(value: object, shape: Shape) -> bool:
+def matches_schema(value: object, shape: Shape) -> bool:
     if isinstance(shape, list):
-        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+        return isinstance(value, list) and all(matches_schema(each, shape[0]) for each in value)
     if not isinstance(shape, dict):
         return isinstance(value, shape)
     if not isinstance(value, dict):
         return False
     if "*" in shape:
-        return all(fits(each, shape["*"]) for each in value.values())
+        return all(matches_schema(each, shape["*"]) for each in value.values())
     wanted = {name.removesuffix("?"): each for name, each in shape.items()}
     there = all(name in value for name in shape if not name.endswith("?"))
-    return there and all(fits(value[name], each) for name, each in wanted.items() if name in value)
+    return there and all(matches_schema(value[name], each) for name, each in wanted.items() if name in value)

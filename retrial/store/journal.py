@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from retrial.store import integrity
 from retrial.store.events import is_sound
-from retrial.store.json_io import from_json, to_line
+from retrial.store.json_io import from_json, to_jsonl
 from retrial.system.console import say
 from retrial.system.files import sync_folder
 
@@ -39,7 +39,7 @@ _meeting = threading.Lock()
 
 def line(event: str, **fields: object) -> bytes:
     """As it goes into a journal."""
-    body = to_line({"event": event, **fields}).removesuffix(b"}\n")
+    body = to_jsonl({"event": event, **fields}).removesuffix(b"}\n")
     return body + _SEAL % zlib.crc32(body) + b"\n"
 
 

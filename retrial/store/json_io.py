@@ -12,7 +12,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any
 
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 from retrial.types import Canary, Naming, Outcome, Status, Verdict
 
 
@@ -20,14 +20,14 @@ def to_json(value: object) -> bytes:
     return (_indented(value, "\n") + "\n").encode()
 
 
-def to_line(value: object) -> bytes:
+def to_jsonl(value: object) -> bytes:
     """In a journal; what is compared with a journal goes through this too. Without the keys that are used."""
-    return KNOWN.masked_data(exact_line(value))
+    return MASKER.masked_data(to_exact_jsonl(value))
 
 
-def exact_line(value: object) -> bytes:
+def to_exact_jsonl(value: object) -> bytes:
     """Nothing is masked: for the cache."""
-    return (json.dumps(value, default=_plain, allow_nan=False) + "\n").encode()
+    return (json.dumps(value, default=_to_builtins, allow_nan=False) + "\n").encode()
 
 
 def from_json(content: bytes) -> Any:
@@ -62,7 +62,7 @@ def _indented(value: object, line: str) -> str:
         return repr(value)
     if isinstance(value, int | float | dict | list | tuple):
         return json.dumps(value, allow_nan=False)
-    return _indented(_plain(value), line)
+    return _indented(_to_builtins(value), line)
 
 
 def _key(key: object) -> str:
@@ -75,7 +75,7 @@ def _shown(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.repr)
 
 
-def _plain(value: object) -> object:
+def _to_builtins(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # What is not to be shown is not to be written either.
         return {name: getattr(value, name) for name in _shown(type(value))}

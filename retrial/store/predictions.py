@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from retrial.attempts import Attempt, Effort, Prediction
+from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.chat import Usage
 from retrial.errors import PatchError
 from retrial.patches.parser import Change, Kind, parse
@@ -105,8 +105,8 @@ def attempt_of(record: Mapping[str, Any], counted: str) -> Attempt:
     )
 
 
-def _effort(record: Mapping[str, Any]) -> Effort:
-    return Effort(
+def _effort(record: Mapping[str, Any]) -> AgentResult:
+    return AgentResult(
         edit_outcome=record["edit_outcome"],
         tests_outcomes=tuple(record["tests_outcomes"]),
         malformed=record["num_malformed_responses"],

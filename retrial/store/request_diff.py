@@ -8,7 +8,7 @@ from itertools import takewhile, zip_longest
 from typing import Any
 
 from retrial.chat import Request
-from retrial.store.json_io import to_line
+from retrial.store.json_io import to_jsonl
 
 PARTS = ("messages", "tools", "temperature", "seed", "max_tokens")
 """Of a request, what makes its question."""
@@ -19,7 +19,7 @@ _BEFORE = 20
 
 def question(request: Request) -> dict[str, Any]:
     """As a journal has it."""
-    found: dict[str, Any] = json.loads(to_line({name: getattr(request, name) for name in PARTS}))
+    found: dict[str, Any] = json.loads(to_jsonl({name: getattr(request, name) for name in PARTS}))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.store import integrity, journal
-from retrial.store.json_io import fields_of, from_json, to_line
+from retrial.store.json_io import fields_of, from_json, to_jsonl
 from retrial.system.console import say
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def entries(folder: Path) -> dict[str, Entry]:
 def content(folder: Path) -> bytes:
     """What to keep in the file `NAME` of this folder."""
     rows = {name: [each.size, _known_sum(each.committed), each.usage] for name, each in entries(folder).items()}
-    return to_line(rows)
+    return to_jsonl(rows)
 
 
 def usage(lines: Iterable[Line]) -> Usage:

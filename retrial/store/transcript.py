@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial.store.attempt_log import by_attempt, last_ladder
+from retrial.store.attempt_log import last_ladder, split_by_attempt
 from retrial.store.events import DISCARDED
 from retrial.store.journal import Line
 from retrial.system.console import money
@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 8000
 def markdown(instance_id: str, outcome: str, lines: Iterable[Line]) -> str:
     """The last go at the task, attempt by attempt; of earlier ones, why they did not count."""
     journal = list(lines)
-    ladder = last_ladder(by_attempt(journal))
+    ladder = last_ladder(split_by_attempt(journal))
     left = (line for line in journal if line["event"] in ("not_measured", DISCARDED))
     before = [f"An earlier go was not measured: {_sentence(line['reason'])}" for line in left]
     parts = [f"# {instance_id}", f"**Result:** {_sentence(outcome)}", *before]

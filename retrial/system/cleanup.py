@@ -17,7 +17,7 @@ from retrial.errors import RetrialError
 from retrial.system import leases, scratch
 from retrial.system.console import say
 from retrial.system.files import remove_all
-from retrial.system.leases import Dead, Kind
+from retrial.system.leases import ExpiredLease, Kind
 
 LOOKS = 10
 DYING_SECONDS = 5.0
@@ -33,7 +33,7 @@ def remove(more: Mapping[Kind, Remover]) -> None:
     What cannot be removed now is tried again at the next start; nothing of this stops a program.
     """
     removers = {**REMOVERS, **more}
-    for dead in leases.dead():
+    for dead in leases.expired():
         removed = dict[Kind, int]()
         whole = dead.whole
         for kind, place in dead.made:
@@ -45,7 +45,7 @@ def remove(more: Mapping[Kind, Remover]) -> None:
             _forget(dead)
 
 
-def _removed(dead: Dead, kind: Kind, remover: Callable[[], Iterator[str]], removed: dict[Kind, int]) -> bool:
+def _removed(dead: ExpiredLease, kind: Kind, remover: Callable[[], Iterator[str]], removed: dict[Kind, int]) -> bool:
     try:
         for what in remover():
             removed[kind] = removed.get(kind, 0) + 1
@@ -56,7 +56,7 @@ def _removed(dead: Dead, kind: Kind, remover: Callable[[], Iterator[str]], remov
     return True
 
 
-def _forget(dead: Dead) -> None:
+def _forget(dead: ExpiredLease) -> None:
     # Somebody else's cache: then they will.
     with suppress(OSError):
         dead.forget()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from retrial.errors import Stopped
-from retrial.system.secrets import hidden
+from retrial.system.secrets import redact_by_name
 from retrial.types import Outcome
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _RATE = re.compile(r"^rate  .*$", re.MULTILINE)
 
 def command_line() -> str:
     """How this program was called, as it may be shown."""
-    return shlex.join(["python", os.path.basename(sys.argv[0]), *map(hidden, sys.argv[1:])])
+    return shlex.join(["python", os.path.basename(sys.argv[0]), *map(redact_by_name, sys.argv[1:])])
 
 
 def say(text: str) -> None:
@@ -84,7 +84,7 @@ def money(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.4f} USD"
 
 
-def some(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first few, and how many more there are."""
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -100,7 +100,7 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def counted(number: int, what: str) -> str:
+def pluralise(number: int, what: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 

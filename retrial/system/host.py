@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.types import Execution, Limits, Machine
+from retrial.types import Execution, HostCapacity, Limits
 
 LEAST_SHARE = 0.25
 """Of that memory, what must be there now before another job is started."""
@@ -37,8 +37,8 @@ _LOG = logging.getLogger(__name__)
 _reserves: list[Path] = []
 
 
-def here() -> Machine:
-    return Machine(cores=max(1, int(usable_cores())), memory_mb=free_mb())
+def here() -> HostCapacity:
+    return HostCapacity(cores=max(1, int(usable_cores())), memory_mb=free_mb())
 
 
 def usable_cores() -> float:

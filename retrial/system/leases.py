@@ -79,7 +79,7 @@ def here() -> Host:
     )
 
 
-class Owner:
+class Lease:
     """This process. If it can have no file (the cache is read-only, or has no locks) nobody ever takes it for dead."""
 
     def __init__(self, folder: Path) -> None:
@@ -121,11 +121,11 @@ class Owner:
             os.write(self._file, json.dumps(line).encode() + b"\n")
 
 
-_owners: dict[tuple[int, Path], Owner] = {}
+_owners: dict[tuple[int, Path], Lease] = {}
 _meeting = threading.Lock()
 
 
-def me() -> Owner:
+def current() -> Lease:
     # A forked process is somebody else, and holds the lock of its parent beside its own.
     key = (os.getpid(), paths.cache())
     found = _owners.get(key)
@@ -133,13 +133,13 @@ def me() -> Owner:
         with _meeting:
             if not _owners:
                 atexit.register(_end)
-            found = _owners[key] = _owners.get(key) or Owner(paths.cache() / FOLDER)
+            found = _owners[key] = _owners.get(key) or Lease(paths.cache() / FOLDER)
     return found
 
 
-def mark(kind: Kind, place: Path | str) -> str:
+def register(kind: Kind, place: Path | str) -> str:
     """Our name, for something of that kind that is about to be made at that place."""
-    owner = me()
+    owner = current()
     owner.makes(kind, str(place.absolute() if isinstance(place, Path) else place))
     return owner.name
 
@@ -151,7 +151,7 @@ def _end() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dead:
+class ExpiredLease:
     """An owner that was killed, or could not remove all that it had made."""
 
     name: str
@@ -166,7 +166,7 @@ class Dead:
         self._path.unlink(missing_ok=True)
 
 
-def dead() -> Generator[Dead, None, None]:
+def expired() -> Generator[ExpiredLease, None, None]:
     """Each locked while it is looked at: of two programs that start at once, one removes what it left."""
     try:
         names = sorted(os.listdir(paths.cache() / FOLDER))
@@ -180,7 +180,7 @@ def dead() -> Generator[Dead, None, None]:
                 yield found
 
 
-def _read(path: Path, content: bytes) -> Dead | None:
+def _read(path: Path, content: bytes) -> ExpiredLease | None:
     """None when it cannot be judged from here, or has only just begun to live."""
     first, *rest = content.splitlines() or [b""]
     try:
@@ -193,7 +193,7 @@ def _read(path: Path, content: bytes) -> Dead | None:
     made, kinds = {each for line in rest if (each := _made(line))}, list(Kind)
     seen = {each for each in made if each[0] is Kind.CONTAINERS or here().sees(theirs)}
     in_order = tuple(sorted(seen, key=lambda each: (kinds.index(each[0]), each[1])))
-    return Dead(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
+    return ExpiredLease(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
 
 
 def _host(told: Mapping[str, str]) -> Host:

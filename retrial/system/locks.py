@@ -25,7 +25,7 @@ NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class RunLock:
     """What only one process may do to a run at a time."""
 
     file: str
@@ -34,14 +34,14 @@ class Claim:
     help: str
 
 
-ASKING = Claim(
+PREDICTING = RunLock(
     file="run.lock", taken="is under way in another process", help="wait for it, end it, or name another run with --run"
 )
-SCORING = Claim(file="scoring.lock", taken="is being scored by another process", help="wait for it, or end it")
+SCORING = RunLock(file="scoring.lock", taken="is being scored by another process", help="wait for it, or end it")
 
 
 @contextmanager
-def claimed(folder: Path, name: str, claim: Claim) -> Iterator[Callable[[], str]]:
+def run_lock(folder: Path, name: str, claim: RunLock) -> Iterator[Callable[[], str]]:
     """Lock the folder of the run with this name until the end, also of a process that is killed. Yields a function that
     returns why it is no longer held.
 
@@ -58,7 +58,7 @@ def claimed(folder: Path, name: str, claim: Claim) -> Iterator[Callable[[], str]
         os.close(opened)
 
 
-def _lock(opened: int, path: Path, name: str, claim: Claim) -> None:
+def _lock(opened: int, path: Path, name: str, claim: RunLock) -> None:
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -21,7 +21,7 @@ from types import MappingProxyType, TracebackType
 
 from retrial import __version__
 from retrial.errors import RetrialError
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 
 NAME = "run.log"
 LARGEST = 32_000_000
@@ -161,7 +161,7 @@ class _Line(logging.Formatter):
         own = (name for name in vars(record) if name not in _STANDARD and not name.startswith("_"))
         fields = {name: _finite(getattr(record, name)) for name in own}
         trace = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
-        return KNOWN.masked(
+        return MASKER.masked(
             json.dumps({**known, **_ABOUT.get(), **fields, **trace, **known}, default=str, allow_nan=False)
         )
 

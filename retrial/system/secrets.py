@@ -1,6 +1,6 @@
 """What people must not find written down: keys and passwords that this program uses or was given, in whatever form.
 
-`hidden` works by names, for options and addresses. `masked` works by values: every text for people goes through it.
+`redact_by_name` works by names, for options and addresses; `masked` by values: every text for people goes through it.
 
 Values are known for certain (a model's key, a login in an address, what an agent is given) or only guessed from the
 name of an environment variable. What is read back as data, such as a patch or a reply, goes through `masked_data`,
@@ -47,12 +47,12 @@ LIKE_A_KEY = re.compile(r"\b(?:sk|gsk|xai|pk|key)-[\w*-]{6,}|AIza[\w-]{10,}")
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
-def hidden(text: str) -> str:
+def redact_by_name(text: str) -> str:
     """The text, an address, a JSON object or words that hold such, as it may be shown and kept."""
     return _NAMED.sub(rf'\1"{HIDDEN}"', _IN_AN_ADDRESS.sub(HIDDEN, text))
 
 
-class Known:
+class SecretMasker:
     """Values that are not to be seen; safe to use from many threads."""
 
     def __init__(self) -> None:
@@ -149,12 +149,12 @@ class Known:
         return _MaskedStream(stream, self) if hasattr(stream, "buffer") else _MaskedText(stream, self)
 
 
-KNOWN = Known()
+MASKER = SecretMasker()
 """What this process knows."""
 
 
 class _MaskedStream(io.TextIOWrapper):
-    def __init__(self, stream: TextIO, known: Known) -> None:
+    def __init__(self, stream: TextIO, known: SecretMasker) -> None:
         # What cannot be written to this terminal must not end what was measured.
         super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
         # Held, for with it would go the buffer.
@@ -184,7 +184,7 @@ class _MaskedStream(io.TextIOWrapper):
 class _MaskedText(io.TextIOBase, TextIO):
     """For a stream of text that has no bytes below it, such as an `io.StringIO`."""
 
-    def __init__(self, stream: TextIO, known: Known) -> None:
+    def __init__(self, stream: TextIO, known: SecretMasker) -> None:
         self._stream, self._known = stream, known
 
     def writable(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from retrial.agents import command, prompts
 from retrial.agents.command import read_usage
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Message, Reply, Usage
 from retrial.errors import UsageError
@@ -63,7 +63,7 @@ def workspace(task: Task) -> Iterator[Folder]:
         yield folder
 
 
-def solve(task: Task, workspace: Folder, text: str, *verdicts: Verdict) -> Effort:
+def solve(task: Task, workspace: Folder, text: str, *verdicts: Verdict) -> AgentResult:
     agent = command.make(Context(options=HarnessOptions(agent="command", command=text), model="some/model"))
     attempt = Attempt(*verdicts)
     return agent.solve(task, workspace, attempt, attempt.check)

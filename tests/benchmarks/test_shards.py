@@ -153,24 +153,24 @@ def test_the_name_of_a_whole_means_its_shards(bench: Path, home: Path) -> None:
         stored(planned(bench, text))
     Run(home, "bench--null--x-of-y").write_config({"program": "harness.py", "identity": {}})
     names = [f"bench--null--{number}-of-12" for number in (1, 2, 10)]
-    assert list(shards.in_place_of_wholes(home, ["bench--null"])) == names
-    assert shards.in_place_of_wholes(home, ["bench--null--2-of-12"]) == ("bench--null--2-of-12",)
-    assert shards.in_place_of_wholes(home, ["../up", "elsewhere"]) == ("../up", "elsewhere")
+    assert list(shards.expand_to_shards(home, ["bench--null"])) == names
+    assert shards.expand_to_shards(home, ["bench--null--2-of-12"]) == ("bench--null--2-of-12",)
+    assert shards.expand_to_shards(home, ["../up", "elsewhere"]) == ("../up", "elsewhere")
 
 
 def test_a_whole_that_is_there_itself_is_not_its_shards_unless_it_was_made_of_them(bench: Path, home: Path) -> None:
     first, second = (stored(planned(bench, text)).name for text in ("1/2", "2/2"))
     whole = Run(home, "bench--null")
     whole.write_config({"program": "report.py", "sources": [first]})
-    assert shards.in_place_of_wholes(home, ["bench--null"]) == (first, second), "there is more by now"
+    assert shards.expand_to_shards(home, ["bench--null"]) == (first, second), "there is more by now"
     whole.write_config({"program": "report.py", "sources": [first, "bench--null--9-of-9"]})
-    assert shards.in_place_of_wholes(home, ["bench--null"]) == ("bench--null",), "made anew it would lose something"
+    assert shards.expand_to_shards(home, ["bench--null"]) == ("bench--null",), "made anew it would lose something"
     whole.write_config({"program": "harness.py"})
-    assert shards.in_place_of_wholes(home, ["bench--null"]) == ("bench--null",)
+    assert shards.expand_to_shards(home, ["bench--null"]) == ("bench--null",)
 
 
 def test_a_whole_that_was_cut_in_two_ways_is_not_guessed_at(bench: Path, home: Path) -> None:
     for text in ("1/2", "1/3"):
         stored(planned(bench, text))
     with pytest.raises(UsageError, match="out of 2 and 3: name those"):
-        shards.in_place_of_wholes(home, ["bench--null"])
+        shards.expand_to_shards(home, ["bench--null"])

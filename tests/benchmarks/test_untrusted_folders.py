@@ -18,7 +18,7 @@ from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.store.runs import Run as Files
 from retrial.system.files import read_file
-from retrial.system.locks import ASKING, SCORING, Claim
+from retrial.system.locks import PREDICTING, SCORING, RunLock
 from tests.conftest import Run
 from tests.support.exercises import RIGHT, write_exercise, write_replies
 from tests.support.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids
@@ -356,8 +356,8 @@ def test_a_run_from_elsewhere_may_not_hold_links(home: Path, tmp_path: Path, sec
     assert f"theirs/{name} is a symlink." in str(caught.value)
 
 
-@pytest.mark.parametrize("claim", [ASKING, SCORING])
-def test_a_lock_of_a_run_that_leads_elsewhere_empties_no_file(home: Path, secret: Path, claim: Claim) -> None:
+@pytest.mark.parametrize("claim", [PREDICTING, SCORING])
+def test_a_lock_of_a_run_that_leads_elsewhere_empties_no_file(home: Path, secret: Path, claim: RunLock) -> None:
     found = Files(home, "theirs")
     found.write_config({})
     linked(found.folder / claim.file, secret)

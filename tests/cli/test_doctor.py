@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from retrial.cli.doctor import host
-from retrial.cli.doctor.host import Machine, State
+from retrial.cli.doctor.host import InspectedHost, State
 from retrial.options import ReportOptions
 from retrial.protocols import Sandbox
 from retrial.sandboxes import probe
@@ -88,11 +88,11 @@ def test_more_jobs_than_there_is_room_for_are_said(run: Run) -> None:
 
 
 @pytest.fixture
-def machine() -> Machine:
-    return Machine(options=ReportOptions(), useless={"docker": "gone", "bwrap": ""})
+def machine() -> InspectedHost:
+    return InspectedHost(options=ReportOptions(), useless={"docker": "gone", "bwrap": ""})
 
 
-def test_keys_are_named_and_never_shown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_named_and_never_shown(machine: InspectedHost, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_HOST"))]:
         monkeypatch.delenv(name)
     (none,) = host.keys(machine)
@@ -105,7 +105,7 @@ def test_keys_are_named_and_never_shown(machine: Machine, monkeypatch: pytest.Mo
     assert held.found == "GEMINI_API_KEY (Google Gemini: gemini/…), OPENAI_BASE_URL leads openai/… elsewhere"
 
 
-def test_only_what_tests_would_run_in_can_be_a_problem(machine: Machine) -> None:
+def test_only_what_tests_would_run_in_can_be_a_problem(machine: InspectedHost) -> None:
     assert machine.chosen == "bwrap"
     assert (machine.serious("bwrap"), machine.serious("docker")) == (State.PROBLEM, State.WARNING)
 
@@ -161,7 +161,7 @@ def test_limits_of_each_process_are_not_taken_for_limits_of_the_job(bwrap: Sandb
     ids=["v2", "v1"],
 )
 def test_cores_are_those_that_can_be_used(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str]
+    machine: InspectedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str]
 ) -> None:
     there = os.cpu_count()
     (tmp_path / "self").mkdir()

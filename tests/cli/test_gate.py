@@ -41,17 +41,17 @@ def write(home: Path, name: str, outcomes: str, stored: Mapping[str, Any] = CONF
     ],
 )
 def test_a_lower_rate_is_missed(wanted: float, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate.judge(replace(NOTHING, fail_under=wanted), content("A", "+-e?")) == code
+    assert gate.check(replace(NOTHING, fail_under=wanted), content("A", "+-e?")) == code
     assert capsys.readouterr().out == f"{said}\n"
 
 
 def test_nothing_measured_is_missed_even_where_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate.judge(replace(NOTHING, fail_under=0.0), content("A", "??")) == ExitCode.MISSED
+    assert gate.check(replace(NOTHING, fail_under=0.0), content("A", "??")) == ExitCode.MISSED
     assert "missed. Nothing was measured." in capsys.readouterr().out
 
 
 def test_without_a_gate_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate.judge(NOTHING, content("A", "--")) == ExitCode.DONE
+    assert gate.check(NOTHING, content("A", "--")) == ExitCode.DONE
     assert capsys.readouterr().out == ""
 
 
@@ -79,14 +79,14 @@ def test_only_what_is_worse_by_more_than_chance_is_missed(
     home: Path, capsys: pytest.CaptureFixture[str], before: str, now: str, code: int, words: str
 ) -> None:
     write(home, "before", before)
-    assert gate.judge(replace(NOTHING, baseline="before"), write(home, "now", now)) == code
+    assert gate.check(replace(NOTHING, baseline="before"), write(home, "now", now)) == code
     assert f"--baseline before: {words}" in capsys.readouterr().out
 
 
 def test_other_conditions_are_told_beside_the_verdict(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home, "before", "+", provenance={**PROVENANCE, "retrial": "0"})
     found = write(home, "now", "+", {**CONFIG, "limits": {"timeout_seconds": 1.0, "test_timeout_seconds": None}})
-    assert gate.judge(replace(NOTHING, baseline="before"), found) == ExitCode.DONE
+    assert gate.check(replace(NOTHING, baseline="before"), found) == ExitCode.DONE
     said = capsys.readouterr().err
     assert "note: version of Retrial differs: 0 in before, 1 in now" in said
     assert "note: limit timeout_seconds of phase 1 differs: 300.0 in before, 1.0 in now" in said
@@ -104,7 +104,7 @@ def test_a_baseline_is_a_run_a_path_in_it_or_a_file_from_elsewhere(
     for text in ("before", inside, inside / "results.json", elsewhere, elsewhere / "results.json"):
         options = replace(NOTHING, baseline=str(text))
         gate.refuse(options, ["now"])
-        assert gate.judge(options, found) == ExitCode.MISSED
+        assert gate.check(options, found) == ExitCode.MISSED
         assert "now solves 100.0 points less than before" in capsys.readouterr().out
 
 
@@ -115,7 +115,7 @@ def test_an_earlier_result_of_the_same_run_is_told_from_the_one_of_now(
     found = write(home, "now", "-" * 8)
     options = replace(NOTHING, baseline=str(tmp_path / "old.json"))
     gate.refuse(options, ["now"])
-    assert gate.judge(options, found) == ExitCode.MISSED
+    assert gate.check(options, found) == ExitCode.MISSED
     shown = capsys.readouterr()
     assert "now (now) solves 100.0 points less than now" in shown.out
     assert "how now was made is not known here" in shown.err
@@ -124,7 +124,7 @@ def test_an_earlier_result_of_the_same_run_is_told_from_the_one_of_now(
 def test_both_gates_are_told_of_and_one_is_enough(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home, "before", "+-")
     found = write(home, "now", "+-")
-    assert gate.judge(replace(NOTHING, baseline="before", fail_under=60.0), found) == ExitCode.MISSED
+    assert gate.check(replace(NOTHING, baseline="before", fail_under=60.0), found) == ExitCode.MISSED
     assert [line.split(". ")[0] for line in capsys.readouterr().out.splitlines()] == [
         "--fail-under 60: missed",
         "--baseline before: kept",
@@ -162,7 +162,7 @@ def test_what_turns_out_to_be_no_baseline_is_missed_in_a_sentence(
         ("other", "same benchmark"),
         ("gone", "There is no run"),
     ):
-        assert gate.judge(replace(NOTHING, baseline=text), found) == ExitCode.MISSED
+        assert gate.check(replace(NOTHING, baseline=text), found) == ExitCode.MISSED
         shown = capsys.readouterr().out
         assert shown.startswith(f"--baseline {text}: missed. ") and words in shown
 
@@ -196,20 +196,20 @@ def test_a_run_json_that_says_nothing_leaves_its_settings_unknown(home: Path, tm
     (tmp_path / "results.json").write_bytes(Run(home, "before").results_path.read_bytes())
     (tmp_path / "run.json").write_bytes(to_json(stored))
     now = write(home, "now", "+")
-    assert gate.judge(replace(NOTHING, baseline=str(tmp_path / "results.json")), now) == ExitCode.DONE
+    assert gate.check(replace(NOTHING, baseline=str(tmp_path / "results.json")), now) == ExitCode.DONE
 
 
 def test_a_third_is_not_less_than_33_and_a_third(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = write(home, "now", "++----")
-    assert gate.judge(replace(NOTHING, fail_under=33.333), content) == ExitCode.DONE
-    assert gate.judge(replace(NOTHING, fail_under=33.334), content) == ExitCode.MISSED
+    assert gate.check(replace(NOTHING, fail_under=33.333), content) == ExitCode.DONE
+    assert gate.check(replace(NOTHING, fail_under=33.334), content) == ExitCode.MISSED
 
 
 def test_a_baselines_name_cannot_write_lines_of_its_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home, "before", "+-+")
     path = Run(home, "before").results_path
     path.write_bytes(to_json({**json.loads(path.read_bytes()), "run": "a\n::error::x \x1b[31m"}))
-    gate.judge(replace(NOTHING, baseline="before"), write(home, "now", "+-+"))
+    gate.check(replace(NOTHING, baseline="before"), write(home, "now", "+-+"))
     said = capsys.readouterr()
     assert "::error::x" in said.out
     assert not any(line.startswith("::error") for line in (said.out + said.err).splitlines())

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from retrial import registry
-from retrial.attempts import Effort, Prediction
+from retrial.attempts import AgentResult, Prediction
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Reply, Request
 from retrial.errors import OutOfTime
@@ -100,7 +100,7 @@ def test_the_agent_in_the_guide_works(tmp_path: Path, bwrap: Sandbox) -> None:
 class Late:
     """Runs out of time after it has edited."""
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         workspace.write(task.editable[0], RIGHT.encode())
         raise OutOfTime("too late")
 

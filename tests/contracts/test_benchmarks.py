@@ -58,7 +58,7 @@ def test_a_task_knows_nothing_of_its_answer(benchmark: Benchmark) -> None:
 
 def test_the_reference_is_a_patch_whose_files_count(benchmark: Benchmark) -> None:
     for task in benchmark.tasks():
-        touched = policy.touched(benchmark.answer(task.instance_id).patch)
+        touched = policy.changed_paths(benchmark.answer(task.instance_id).patch)
         assert touched and all(policy.writable(task, path, ()) for path in touched)
 
 

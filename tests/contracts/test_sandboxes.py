@@ -412,7 +412,7 @@ def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
 def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
-    own = f"{leases.me().name}-"
+    own = f"{leases.current().name}-"
     assert [path for path in cgroups.of_jobs() if path.name.startswith(own)] == []
     if sandbox.name == "docker":
         from docker import from_env

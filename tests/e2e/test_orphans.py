@@ -109,12 +109,12 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
         assert left_by(owner)[Kind.FOLDERS]
-        ours = left_by(leases.me().name)
+        ours = left_by(leases.current().name)
         with scratch.folder() as folder:
             assert "Removed what a program that was killed had left" in start(run)
             assert folder.is_dir()
         assert left_by(owner) == {}
-        assert left_by(leases.me().name) == ours
+        assert left_by(leases.current().name) == ours
         assert "Removed" not in start(run)
     other.close()
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial.chat import REFUSALS, Load, Message, Trouble
+from retrial.chat import REFUSALS, Backoff, Message, Overload
 from retrial.errors import ModelError, Stopped
-from retrial.executors.adaptive import Pace
-from retrial.executors.limiter import Turns
+from retrial.executors.adaptive import AdaptiveLimit
+from retrial.executors.limiter import FairLimiter
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
@@ -28,11 +28,11 @@ from tests.support.servers import Answer, Asked, Behaviour, ChatServer, reply, s
 
 SECONDS = 60
 """More than anything here takes, however busy the machine."""
-TOO_FAST = Trouble(load=Load.RATE, why="the provider limits the rate", seconds=0.0, everybody=True)
+TOO_FAST = Backoff(load=Overload.RATE, why="the provider limits the rate", seconds=0.0, everybody=True)
 
 
-def trouble(load: Load, seconds: float = 0.0) -> Trouble:
-    return Trouble(load=load, why="the provider limits the rate", seconds=seconds, everybody=True)
+def trouble(load: Overload, seconds: float = 0.0) -> Backoff:
+    return Backoff(load=load, why="the provider limits the rate", seconds=seconds, everybody=True)
 
 
 class Meeting:
@@ -83,12 +83,12 @@ class Asking:
 
     def __init__(self, folder: Path, model: OpenAIModel, at_once: int) -> None:
         self.stop, self._model = Stop(), model
-        self.turns = Turns(at_once, self.stop)
-        self._desk = Desk(Run(folder, "r"), Budget(None), self.turns, self.stop)
+        self.turns = FairLimiter(at_once, self.stop)
+        self._desk = DriverService(Run(folder, "r"), Budget(None), self.turns, self.stop)
 
     def ask(self, task: int) -> str:
         how = Sampling(temperature=0.0, seed=0, max_tokens=10, seconds=SECONDS)
-        chat = MeteredChat(self._model, how, TaskDesk(f"t-{task}", self._desk), None, f"t-{task}", 1)
+        chat = MeteredChat(self._model, how, TaskDriver(f"t-{task}", self._desk), None, f"t-{task}", 1)
         return chat.ask((Message(role="user", content=str(task)),)).text
 
 
@@ -160,15 +160,15 @@ def test_one_who_waits_for_a_provider_ends_when_stopped(tmp_path: Path) -> None:
 
 
 def test_one_models_limit_is_not_anothers() -> None:
-    turns = Turns(4, Stop())
-    assert turns.next_try(turns.begin("a"), trouble(Load.RATE)) is not None
+    turns = FairLimiter(4, Stop())
+    assert turns.next_try(turns.begin("a"), trouble(Overload.RATE)) is not None
     first = turns.begin("b")
     assert turns.slowed.startswith("asking a 1 at once of 4")
     assert [turns.begin("b").whom for _ in range(2)] == ["b", "b"]
     turns.end(first)
 
 
-def begun(turns: Turns, pool: ThreadPoolExecutor, log: list[int], number: int) -> Future[None]:
+def begun(turns: FairLimiter, pool: ThreadPoolExecutor, log: list[int], number: int) -> Future[None]:
     """One more who waits for a turn, and is known to."""
 
     def take() -> None:
@@ -182,17 +182,17 @@ def begun(turns: Turns, pool: ThreadPoolExecutor, log: list[int], number: int) -
     return future
 
 
-def until_waiting(turns: Turns, number: int) -> None:
+def until_waiting(turns: FairLimiter, number: int) -> None:
     while waiting(turns) < number:
         time.sleep(0.001)
 
 
-def waiting(turns: Turns) -> int:
+def waiting(turns: FairLimiter) -> int:
     return sum(len(line.waiting) for line in turns._lines.values())
 
 
 def test_who_came_first_is_first_and_each_end_wakes_one() -> None:
-    turns, order = Turns(1, Stop()), list[int]()
+    turns, order = FairLimiter(1, Stop()), list[int]()
     held = turns.begin()
     with ThreadPoolExecutor(20) as pool:
         futures = [begun(turns, pool, order, number) for number in range(20)]
@@ -203,11 +203,11 @@ def test_who_came_first_is_first_and_each_end_wakes_one() -> None:
 
 
 def test_one_that_is_tried_again_comes_before_those_who_wait() -> None:
-    turns, order = Turns(1, Stop()), list[int]()
+    turns, order = FairLimiter(1, Stop()), list[int]()
     held = turns.begin()
     with ThreadPoolExecutor(1) as pool:
         other = begun(turns, pool, order, 1)
-        again = turns.next_try(held, trouble(Load.RATE))
+        again = turns.next_try(held, trouble(Overload.RATE))
         assert again is not None
         assert order == []
         turns.end(again)
@@ -216,12 +216,12 @@ def test_one_that_is_tried_again_comes_before_those_who_wait() -> None:
 
 def test_when_all_have_failed_and_wait_somebody_looks_at_the_clock() -> None:
     """The older one waits while the other is still under way: it must learn of the new time."""
-    turns = Turns(2, Stop())
+    turns = FairLimiter(2, Stop())
     older, younger = turns.begin(), turns.begin()
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(turns.next_try, older, trouble(Load.RATE))
+        first = pool.submit(turns.next_try, older, trouble(Overload.RATE))
         until_waiting(turns, 1)
-        second = pool.submit(turns.next_try, younger, trouble(Load.RATE, 0.1))
+        second = pool.submit(turns.next_try, younger, trouble(Overload.RATE, 0.1))
         again = first.result(SECONDS)
         assert again is not None
         turns.end(again)
@@ -229,18 +229,18 @@ def test_when_all_have_failed_and_wait_somebody_looks_at_the_clock() -> None:
 
 
 def test_one_without_hope_leaves_its_turn_to_the_next() -> None:
-    turns = Turns(1, Stop())
+    turns = FairLimiter(1, Stop())
     held, order = turns.begin(), list[int]()
     with ThreadPoolExecutor(1) as pool:
         other = begun(turns, pool, order, 1)
         refused = replace(held, refusals=REFUSALS)
-        assert turns.next_try(refused, trouble(Load.RATE, 0.1)) is None
+        assert turns.next_try(refused, trouble(Overload.RATE, 0.1)) is None
         other.result(SECONDS)
 
 
 def test_nobody_begins_after_a_stop() -> None:
     stop = Stop()
-    turns, order = Turns(1, stop), list[int]()
+    turns, order = FairLimiter(1, stop), list[int]()
     held = turns.begin()
     with ThreadPoolExecutor(1) as pool:
         other = begun(turns, pool, order, 1)
@@ -256,7 +256,7 @@ def test_nobody_begins_after_a_stop() -> None:
 
 def test_a_stop_wakes_everybody() -> None:
     stop = Stop()
-    turns = Turns(1, stop)
+    turns = FairLimiter(1, stop)
     turns.begin()
     with ThreadPoolExecutor(100) as pool:
         futures = [begun(turns, pool, [], number) for number in range(100)]
@@ -267,7 +267,7 @@ def test_a_stop_wakes_everybody() -> None:
 
 
 def test_without_room_one_goes_on() -> None:
-    turns = Turns(4, Stop(), room=lambda: False)
+    turns = FairLimiter(4, Stop(), room=lambda: False)
     held, order = turns.begin(), list[int]()
     with ThreadPoolExecutor(1) as pool:
         other = begun(turns, pool, order, 1)
@@ -277,7 +277,7 @@ def test_without_room_one_goes_on() -> None:
 
 
 def test_a_burst_of_refusals_counts_once() -> None:
-    pace = Pace(40)
+    pace = AdaptiveLimit(40)
     for _ in range(40):
         pace.begin(0.0)
     for _ in range(30):
@@ -291,15 +291,15 @@ def test_a_burst_of_refusals_counts_once() -> None:
 
 
 def test_nobody_begins_before_the_time_that_the_provider_asks_for() -> None:
-    pace = Pace(4)
+    pace = AdaptiveLimit(4)
     pace.begin(0.0)
-    pace.went_badly(trouble(Load.RATE, 7.0), 0.0, 1.0)
+    pace.went_badly(trouble(Overload.RATE, 7.0), 0.0, 1.0)
     pace.end()
     assert (pace.free(7.9), pace.opens_in(7.0), pace.free(8.0)) == (False, 1.0, True)
 
 
 def test_it_grows_back_to_all_of_them_and_not_beyond() -> None:
-    pace, now, seen = Pace(50), 0.0, list[int]()
+    pace, now, seen = AdaptiveLimit(50), 0.0, list[int]()
     pace.begin(now)
     pace.went_badly(TOO_FAST, now, now)
     pace.end()
@@ -314,9 +314,9 @@ def test_it_grows_back_to_all_of_them_and_not_beyond() -> None:
     assert pace.allowed == 50
 
 
-@pytest.mark.parametrize(("load", "left"), [(Load.RATE, 50), (Load.STRAIN, 80), (Load.NONE, 100)])
-def test_strain_slows_more_gently_than_a_limit(load: Load, left: int) -> None:
-    pace = Pace(100)
+@pytest.mark.parametrize(("load", "left"), [(Overload.RATE, 50), (Overload.STRAIN, 80), (Overload.NONE, 100)])
+def test_strain_slows_more_gently_than_a_limit(load: Overload, left: int) -> None:
+    pace = AdaptiveLimit(100)
     for _ in range(100):
         pace.begin(0.0)
     pace.went_badly(trouble(load), 0.0, 1.0)
@@ -324,17 +324,17 @@ def test_strain_slows_more_gently_than_a_limit(load: Load, left: int) -> None:
 
 
 def test_there_is_always_one() -> None:
-    pace = Pace(3)
+    pace = AdaptiveLimit(3)
     for now in range(1, 40):
         pace.begin(float(now))
-        pace.went_badly(trouble(Load.STRAIN), float(now), now + 0.5)
+        pace.went_badly(trouble(Overload.STRAIN), float(now), now + 0.5)
         pace.end()
     assert pace.allowed == 1
 
 
 def test_where_one_at_a_time_is_too_fast_there_is_a_pause_between_two() -> None:
     """A provider that takes one every ten seconds, and says so."""
-    pace, now, ready, answered, refused = Pace(4), 0.0, 0.0, 0, 0
+    pace, now, ready, answered, refused = AdaptiveLimit(4), 0.0, 0.0, 0, 0
     while answered < 100:
         now += pace.opens_in(now)
         pace.begin(now)
@@ -343,7 +343,7 @@ def test_where_one_at_a_time_is_too_fast_there_is_a_pause_between_two() -> None:
             pace.went_well(now, now + 0.1)
         else:
             refused += 1
-            pace.went_badly(trouble(Load.RATE, ready - now), now, now + 0.1)
+            pace.went_badly(trouble(Overload.RATE, ready - now), now, now + 0.1)
         pace.end()
         now += 0.1
     assert refused < 25

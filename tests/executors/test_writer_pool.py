@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from retrial.executors.writer_pool import WAITING, WORKERS, Abreast
+from retrial.executors.writer_pool import WAITING, WORKERS, WriterPool
 
 
 def test_all_that_was_taken_is_done_when_it_ends() -> None:
     done: list[int] = []
-    with Abreast() as workers:
+    with WriterPool() as workers:
         for number in range(3 * WAITING):
             workers.do(lambda number=number: done.append(number))  # type: ignore[misc]
     assert sorted(done) == list(range(3 * WAITING))
@@ -19,7 +19,7 @@ def test_all_that_was_taken_is_done_when_it_ends() -> None:
 
 def test_as_many_wait_at_once_as_there_are_workers() -> None:
     together = threading.Barrier(WORKERS, timeout=60)
-    with Abreast() as workers:
+    with WriterPool() as workers:
         for _ in range(WORKERS):
             workers.do(together.wait)
     assert not together.broken
@@ -29,11 +29,11 @@ def test_a_failure_is_raised_and_ends_it() -> None:
     def full() -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space"), Abreast() as workers:
+    with pytest.raises(OSError, match="No space"), WriterPool() as workers:
         workers.do(full)
 
 
 def test_what_ends_it_otherwise_is_not_hidden_by_a_failure() -> None:
-    with pytest.raises(KeyboardInterrupt), Abreast() as workers:
+    with pytest.raises(KeyboardInterrupt), WriterPool() as workers:
         workers.do(lambda: 1 / 0)
         raise KeyboardInterrupt

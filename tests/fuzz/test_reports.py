@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrial import registry
 from retrial.grading.judge import judge
-from retrial.protocols import Reader
+from retrial.protocols import ResultParser
 from retrial.types import Execution, Outcome
 from tests.fuzz.executions import CANARY, OWN, RUNNERS, Runner, check, resolved
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz
@@ -143,7 +143,7 @@ def test_whatever_is_printed_has_no_say_and_can_be_told_without_the_canary(
     honest = execution(runner, "honest", runner.failing)
     printed = replace(honest, stdout=change(OUTPUTS), stderr=change(OUTPUTS[::-1]))
     assert judge(replace(check(runner), proving=proving), printed).outcome is Outcome.RESOLVED
-    reader: Reader = registry.load(runner.reader).parser()
+    reader: ResultParser = registry.load(runner.reader).parser()
     told = reader.without(reader.text(printed.stdout), CANARY)
     assert len(told) <= len(reader.text(printed.stdout)) + len(OUTPUTS)
 

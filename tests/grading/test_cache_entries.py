@@ -8,7 +8,7 @@ import pytest
 
 from retrial.grading import cache_entries, verdict_cache
 from retrial.grading.verdict_cache import Verdicts
-from retrial.system.secrets import Known
+from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome, Verdict
 
 SECRET = "s-5f1c09d2a77b4e"
@@ -27,7 +27,7 @@ def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
 
 
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn(SECRET)
     for module in ("retrial.store.json_io", "retrial.system.files", "retrial.grading.verdict_cache"):
         monkeypatch.setattr(f"{module}.KNOWN", known)
@@ -77,11 +77,11 @@ def test_a_verdict_is_kept_as_it_is_and_a_damaged_one_is_none(
     assert str(path) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("learn", [Known.learn, Known.guess])
+@pytest.mark.parametrize("learn", [SecretMasker.learn, SecretMasker.guess])
 def test_a_verdict_with_a_key_in_it_is_not_kept_and_takes_the_earlier_one_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learn: object
 ) -> None:
-    known = Known()
+    known = SecretMasker()
     monkeypatch.setattr(verdict_cache, "KNOWN", known)
     verdicts = Verdicts(tmp_path)
     verdicts.put("abc", VERDICT)

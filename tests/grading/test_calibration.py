@@ -11,7 +11,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.cli.calibrate import Calibrator
 from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
-from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, Worth, differing, shown
+from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality, differing, shown
 from retrial.protocols import Sandbox
 from retrial.reports.console import calibration
 from retrial.score.scorer import Scorer
@@ -36,15 +36,20 @@ def calibrated(*gold: Verdict, stub: Verdict = BAD) -> Calibration:
 @pytest.mark.parametrize(
     ("gold", "stub", "worth", "void"),
     [
-        ((GOOD, GOOD, GOOD), BAD, Worth.SOUND, ""),
-        ((GOOD, GOOD, GOOD), GOOD, Worth.STUB_PASSES, "its untouched stub passes"),
-        ((BAD, BAD, BAD), GOOD, Worth.BROKEN, "its reference fails here: b did not pass"),
-        ((GOOD, BAD, GOOD), GOOD, Worth.FLAKY, "its reference flickers here: 2 of 3 runs passed (b)"),
-        ((GOOD, GOOD, LATE), BAD, Worth.FLAKY, f"its reference flickers here: 2 of 3 runs passed ({LATE.reason})"),
+        ((GOOD, GOOD, GOOD), BAD, TaskQuality.SOUND, ""),
+        ((GOOD, GOOD, GOOD), GOOD, TaskQuality.STUB_PASSES, "its untouched stub passes"),
+        ((BAD, BAD, BAD), GOOD, TaskQuality.BROKEN, "its reference fails here: b did not pass"),
+        ((GOOD, BAD, GOOD), GOOD, TaskQuality.FLAKY, "its reference flickers here: 2 of 3 runs passed (b)"),
+        (
+            (GOOD, GOOD, LATE),
+            BAD,
+            TaskQuality.FLAKY,
+            f"its reference flickers here: 2 of 3 runs passed ({LATE.reason})",
+        ),
     ],
 )
 def test_a_task_is_worth_what_its_runs_showed(
-    gold: tuple[Verdict, ...], stub: Verdict, worth: Worth, void: str
+    gold: tuple[Verdict, ...], stub: Verdict, worth: TaskQuality, void: str
 ) -> None:
     found = calibrated(*gold, stub=stub)
     assert (found.worth, found.void) == (worth, void)
@@ -53,7 +58,7 @@ def test_a_task_is_worth_what_its_runs_showed(
 def test_a_reference_that_always_fails_but_never_in_the_same_way_flickers() -> None:
     other = replace(BAD, tests={"a": FAILED, "b": PASSED})
     found = calibrated(BAD, other, BAD)
-    assert (found.worth, found.differing) == (Worth.FLAKY, ("a", "b"))
+    assert (found.worth, found.differing) == (TaskQuality.FLAKY, ("a", "b"))
     assert "0 of 3 runs passed (a, b)" in found.void
 
 
@@ -96,10 +101,10 @@ def test_what_to_do_stands_beside_what_was_found() -> None:
     ]
     assert lines[7:] == [
         "sound         2",
-        f"flaky         1: {ADVICE[Worth.FLAKY]}",
+        f"flaky         1: {ADVICE[TaskQuality.FLAKY]}",
         "  odd: its reference flickers here: 2 of 3 runs passed (b)",
         "broken        0",
-        f"stub passes   1: {ADVICE[Worth.STUB_PASSES]}",
+        f"stub passes   1: {ADVICE[TaskQuality.STUB_PASSES]}",
         "  idle: its untouched stub passes",
         f"slow          1: {MORE_TIME}",
         "  late: its reference took 40.0 of 60 s",
@@ -139,7 +144,7 @@ def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path
     found, seen = bench.calibrator.calibrate(bench.task)
     assert [verdict.outcome for verdict in seen] == [*(3 * [Outcome.RESOLVED]), Outcome.TESTS_FAILED]
     assert seen[-1].stdout and not found.stub.stdout
-    assert (found.worth, found.passed) == (Worth.SOUND, 3)
+    assert (found.worth, found.passed) == (TaskQuality.SOUND, 3)
     assert found.canaries
     assert found.gold[-1].proof in ("canary", "canary-weak")
     assert to_json(bench.known()) == to_json(found)
@@ -166,6 +171,6 @@ def test_nothing_is_taken_from_an_earlier_run_and_other_limits_are_another_quest
     bench = Bench(tmp_path, bwrap, stub=RIGHT, example=WRONG)
     bench.calibrator.calibrate(bench.task)
     bench.forge(b'"tests_failed"', b'"resolved"')
-    assert bench.calibrator.calibrate(bench.task)[0].worth is Worth.BROKEN
+    assert bench.calibrator.calibrate(bench.task)[0].worth is TaskQuality.BROKEN
     assert bench.known() is not None
     assert bench.known(timeout=61.0) is None

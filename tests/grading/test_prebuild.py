@@ -13,7 +13,7 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.grading import prebuild as prebuilds
 from retrial.grading.run_check import run_check
 from retrial.protocols import Sandbox
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
 from tests.parts import PYTHON
 from tests.support.exercises import write_exercise
@@ -112,7 +112,7 @@ def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home:
 
 @pytest.mark.real
 def test_it_is_used_as_it_was_made_even_if_it_holds_what_looks_like_a_key(counting: Counting) -> None:
-    KNOWN.guess("GCC: (Debian 12.2.0-14+deb12u1)")
+    MASKER.guess("GCC: (Debian 12.2.0-14+deb12u1)")
     made = Prebuild(script='cat seed >"$RETRIAL_REPORTS/made"', files={"seed": b"GCC: (Debian 12.2.0-14+deb12u1)\0"})
     assert files(made, counting) == files(made, counting) == {".retrial/made": made.files["seed"]}
     assert counting.jobs == 1

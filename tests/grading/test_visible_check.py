@@ -123,7 +123,11 @@ def test_tests_that_only_waited_are_asked_again_the_next_time(
     assert isinstance(visible, Check)
     verdicts, task = verdict_cache.Verdicts(tmp_path), benchmark.tasks()[0]
     for wait, kept in (("sleep 60", False), ("while :; do :; done", True)):
-        files = {**visible.files, container_script.SCRIPT: wait.encode(), container_script.LEAN: wait.encode()}
+        files = {
+            **visible.files,
+            container_script.SCRIPT: wait.encode(),
+            container_script.SCRIPT_WITHOUT_INSTALL: wait.encode(),
+        }
         check = replace(visible, files=files, timeout=SHORT)
         assert baseline(task, check, engine, verdicts).outcome is Outcome.TIMED_OUT
         known = verdicts.get(verdict_cache.key(task, "", replace(check, lint=False), engine))

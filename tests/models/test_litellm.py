@@ -33,7 +33,7 @@ from retrial import models
 from retrial.attempts import Message, Request
 from retrial.errors import ModelError
 from retrial.models import ModelSettings
-from retrial.store.json_io import to_line
+from retrial.store.json_io import to_jsonl
 
 request = Request(messages=(Message(role="user", content="Hello?"),), max_tokens=100, seed=7, timeout=60)
 for case in json.load(sys.stdin):

@@ -12,12 +12,12 @@ from retrial.errors import PatchError, UsageError
 from retrial.patches import git
 from retrial.patches.apply import apply, diff, patched
 from retrial.patches.parser import parse
-from retrial.patches.policy import counts, select, select_anywhere, writable
+from retrial.patches.policy import allowed_changes, select, select_anywhere, writable
 from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, exercise, sample, section
 
 
 def counted(patch: str) -> tuple[list[str], tuple[str, ...]]:
-    selection = select(patch, counts(exercise(), BASE))
+    selection = select(patch, allowed_changes(exercise(), BASE))
     return [change.name for change in parse(selection.patch)], selection.dropped
 
 

@@ -13,7 +13,7 @@ import pytest
 from retrial.reports.headline import render, summary
 from retrial.reports.results import Report, results
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.system import console
 from retrial.types import Outcome
 from tests.support.rows import attempt, record, row
@@ -25,7 +25,9 @@ PAINT = (
 
 def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run() -> None:
     outcomes = (*Outcome,)
-    rows = tuple(brief(row(f"task-{outcome}", outcome)) for outcome in outcomes if outcome is not Outcome.UNVERIFIED)
+    rows = tuple(
+        scored_row(row(f"task-{outcome}", outcome)) for outcome in outcomes if outcome is not Outcome.UNVERIFIED
+    )
     report = Report(
         run="R",
         benchmark="bench",
@@ -82,7 +84,7 @@ def test_and_nowhere_else(terminal: bool, environment: dict[str, str]) -> None:
 
 
 def test_a_models_name_writes_no_line_of_its_own() -> None:
-    scored = brief(
+    scored = scored_row(
         replace(row("one", Outcome.RESOLVED), submission=submitted("a\nresolved 99\n::error::x \x1b[31m\u202e"))
     )
     report = Report(run="R", benchmark="b", benchmark_size=1, visible_is_hidden=False, scored=(scored,))
@@ -103,14 +105,14 @@ def test_nothing_measured_is_no_rate() -> None:
         benchmark="b",
         benchmark_size=1,
         visible_is_hidden=False,
-        scored=(brief(row("one", Outcome.NOT_MEASURED)),),
+        scored=(scored_row(row("one", Outcome.NOT_MEASURED)),),
     )
     assert "rate          none: nothing was measured" in summary(report, results(report))
 
 
 def test_what_a_terminal_cannot_write_ends_nothing() -> None:
     code = (
-        "import sys; from retrial.system.secrets import KNOWN; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
+        "import sys; from retrial.system.secrets import MASKER; print('a … \\ud800 b', file=KNOWN.masking(sys.stdout))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True

@@ -10,7 +10,7 @@ import pytest
 from retrial.chat import Usage
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
@@ -27,7 +27,7 @@ def report(*scored: Scored, records: tuple[dict[str, Any], ...] = (), size: int 
         benchmark="bench",
         benchmark_size=size,
         visible_is_hidden=False,
-        scored=tuple(map(brief, scored)),
+        scored=tuple(map(scored_row, scored)),
         records={each["instance_id"]: each for each in records},
         **fields,
     )
@@ -225,7 +225,7 @@ def test_a_brief_record_is_all_that_results_are_made_from() -> None:
         for name in ("one", "two")
     )
     rows = (row("one", Outcome.RESOLVED), row("two", Outcome.TESTS_FAILED))
-    briefs = tuple(dict(history.brief(each)) for each in whole)
+    briefs = tuple(dict(history.prediction_summary(each)) for each in whole)
     assert content(report(*rows, records=briefs)) == content(report(*rows, records=whole))
-    assert "notes" not in history.brief(whole[0])["all_results"][0]
-    assert [history.rank(history.brief(each)) for each in whole] == [history.rank(each) for each in whole]
+    assert "notes" not in history.prediction_summary(whole[0])["all_results"][0]
+    assert [history.rank(history.prediction_summary(each)) for each in whole] == [history.rank(each) for each in whole]

@@ -13,10 +13,10 @@ import pytest
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.executors.limiter import calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.protocols import Sandbox
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.system import host
 from retrial.system.shutdown import Stop
-from retrial.types import Execution, Job, Limits, Machine
+from retrial.types import Execution, HostCapacity, Job, Limits
 from tests.parts import PYTHON
 
 JOB = Job(environment=PYTHON, script="echo done", files={}, limits=Limits(seconds=60, memory_mb=512))
@@ -46,14 +46,14 @@ pytestmark = pytest.mark.real
 
 def test_a_job_whose_sandbox_failed_is_tried_once_more_and_fewer_run_at_once(bwrap: Sandbox) -> None:
     shaky = Shaky(bwrap, 1)
-    bounded = Bounded(shaky, 4, pause=0.0)
+    bounded = ThrottledSandbox(shaky, 4, pause=0.0)
     assert bounded.run(JOB).stdout.strip() == "done"
     assert shaky.calls == 2
     assert bounded.slowed == "testing 1 at once of 4: bwrap struggles"
 
 
 def test_it_grows_back_with_jobs_that_run(bwrap: Sandbox) -> None:
-    bounded = Bounded(Shaky(bwrap, 1), 3, pause=0.0)
+    bounded = ThrottledSandbox(Shaky(bwrap, 1), 3, pause=0.0)
     for _ in range(12):
         bounded.run(JOB)
     assert bounded.slowed == ""
@@ -61,7 +61,7 @@ def test_it_grows_back_with_jobs_that_run(bwrap: Sandbox) -> None:
 
 def test_a_job_that_fails_twice_is_lost_and_a_sandbox_that_is_gone_is_not_tried_for_ever(bwrap: Sandbox) -> None:
     shaky = Shaky(bwrap, *range(1, 100))
-    bounded = Bounded(shaky, 2, pause=0.0)
+    bounded = ThrottledSandbox(shaky, 2, pause=0.0)
     for _ in range(5):
         with pytest.raises(SandboxError, match="went away"):
             bounded.run(JOB)
@@ -71,7 +71,7 @@ def test_a_job_that_fails_twice_is_lost_and_a_sandbox_that_is_gone_is_not_tried_
 def test_a_job_that_ran_is_never_run_again_whatever_came_of_it(bwrap: Sandbox) -> None:
     shaky = Shaky(bwrap)
     failing = Job(environment=PYTHON, script="exit 3", files={}, limits=JOB.limits)
-    bounded = Bounded(shaky, 2)
+    bounded = ThrottledSandbox(shaky, 2)
     assert bounded.run(failing).exit_code == 3
     assert shaky.calls == 1
     assert bounded.slowed == ""
@@ -106,7 +106,7 @@ def test_a_job_that_ran_out_of_time_on_a_busy_machine_is_run_once_more(
 ) -> None:
     slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.2, memory_mb=512))
     measured = Measured(bwrap, *seen)
-    execution = Bounded(measured, 2).run(slow)
+    execution = ThrottledSandbox(measured, 2).run(slow)
     assert execution.timed_out
     assert (measured.calls, host.may_be_load(slow.limits, execution)) == (runs, may_be_load)
 
@@ -114,7 +114,7 @@ def test_a_job_that_ran_out_of_time_on_a_busy_machine_is_run_once_more(
 def test_a_machine_that_stays_busy_does_not_cost_every_job_a_second_run(bwrap: Sandbox) -> None:
     slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.1, memory_mb=512))
     measured = Measured(bwrap, *[STARVED] * 8)
-    bounded = Bounded(measured, 2)
+    bounded = ThrottledSandbox(measured, 2)
     for _ in range(5):
         assert bounded.run(slow).timed_out
     assert measured.calls == 3 * 2 + 2
@@ -139,7 +139,7 @@ def test_the_second_run_is_alone(bwrap: Sandbox) -> None:
 
     slow = Job(environment=PYTHON, script="sleep 60", files={}, limits=Limits(seconds=0.5, memory_mb=512))
     others = [replace(JOB, script=f"echo {number}") for number in range(12)]
-    bounded = Bounded(Watched(bwrap), 4)
+    bounded = ThrottledSandbox(Watched(bwrap), 4)
     with ThreadPoolExecutor(13) as pool:
         done = list(pool.map(bounded.run, [slow, *others]))
     assert done[0].timed_out and all(execution.exit_code == 0 for execution in done[1:])
@@ -156,7 +156,7 @@ def test_a_kind_of_job_that_never_runs_does_not_slow_the_others(bwrap: Sandbox) 
                 time.sleep(0.001)
             raise SandboxError("Its image cannot be started.")
 
-    bounded = Bounded(Half(bwrap), 2, pause=0.0)
+    bounded = ThrottledSandbox(Half(bwrap), 2, pause=0.0)
     with ThreadPoolExecutor(1) as pool:
         for _ in range(3):
             broken = pool.submit(bounded.run, replace(JOB, script="broken"))
@@ -168,7 +168,7 @@ def test_a_kind_of_job_that_never_runs_does_not_slow_the_others(bwrap: Sandbox) 
 
 def test_what_another_machine_uses_is_recorded_beside_ours_and_said(bwrap: Sandbox) -> None:
     said = list[str]()
-    driver = Bounded(bwrap, 1, say=said.append)
+    driver = ThrottledSandbox(bwrap, 1, say=said.append)
     driver.note(PYTHON, "3.11")
     for _ in range(2):
         driver.note(PYTHON, "3.12")
@@ -178,7 +178,7 @@ def test_what_another_machine_uses_is_recorded_beside_ours_and_said(bwrap: Sandb
 
 def test_a_missing_environment_is_no_struggle(bwrap: Sandbox) -> None:
     shaky = Shaky(bwrap, 1, kind=EnvironmentMissing)
-    bounded = Bounded(shaky, 2)
+    bounded = ThrottledSandbox(shaky, 2)
     with pytest.raises(EnvironmentMissing):
         bounded.run(JOB)
     assert (shaky.calls, bounded.slowed) == (1, "")
@@ -194,7 +194,7 @@ def test_a_job_that_waits_for_its_turn_is_not_begun_after_a_stop(bwrap: Sandbox,
             return super().run(job)
 
     sandbox = Holding(bwrap)
-    bounded = Bounded(sandbox, 1, stop=stop)
+    bounded = ThrottledSandbox(sandbox, 1, stop=stop)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(bounded.run, JOB)
         assert begun.wait(SECONDS)
@@ -210,8 +210,8 @@ def test_a_job_that_waits_for_its_turn_is_not_begun_after_a_stop(bwrap: Sandbox,
     ("cores", "memory_mb", "jobs"), [(8, 64_000, 8), (8, 4_096, 4), (2, 1_000_000, 2), (64, 100, 1), (1, 900, 1)]
 )
 def test_sandboxes_at_once_come_from_cores_and_memory(cores: int, memory_mb: float, jobs: int) -> None:
-    assert sandboxes_at_once(0, Machine(cores=cores, memory_mb=memory_mb)) == jobs
-    assert sandboxes_at_once(7, Machine(cores=cores, memory_mb=memory_mb)) == 7
+    assert sandboxes_at_once(0, HostCapacity(cores=cores, memory_mb=memory_mb)) == jobs
+    assert sandboxes_at_once(7, HostCapacity(cores=cores, memory_mb=memory_mb)) == 7
 
 
 def test_tasks_in_flight_are_more_than_questions_at_once() -> None:
@@ -270,17 +270,17 @@ class Killing:
 
 
 def test_a_job_that_was_killed_is_run_once_more_for_that_need_not_be_its_own_doing(bwrap: Sandbox) -> None:
-    once = Bounded(Killing(bwrap, 1), 2)  # type: ignore[arg-type]
+    once = ThrottledSandbox(Killing(bwrap, 1), 2)  # type: ignore[arg-type]
     assert once.run(JOB).stdout.strip() == "done"
     always = Killing(bwrap, 9)
-    assert Bounded(always, 2).run(JOB).exit_code == 128 + 9  # type: ignore[arg-type]
+    assert ThrottledSandbox(always, 2).run(JOB).exit_code == 128 + 9  # type: ignore[arg-type]
     assert always.calls == 2
 
 
 def test_a_job_that_was_killed_while_we_are_to_stop_says_nothing(bwrap: Sandbox) -> None:
     stop = Stop()
     killing = Killing(bwrap, 1)
-    bounded = Bounded(killing, 2, stop=stop)  # type: ignore[arg-type]
+    bounded = ThrottledSandbox(killing, 2, stop=stop)  # type: ignore[arg-type]
     killing.run = lambda job: (stop.ask("interrupted"), Killing.run(killing, job))[1]  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bounded.run(JOB)

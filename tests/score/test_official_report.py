@@ -14,7 +14,7 @@ import pytest
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
 from retrial.types import Outcome, Required
@@ -56,7 +56,7 @@ def rows() -> tuple[Scored, ...]:
 
 def report(scored: tuple[Scored, ...] = rows()) -> dict[str, Any]:
     submitted = {each.task.instance_id for each in scored} | {"skipped"}
-    found = official_report.run_report(submitted | {"never"}, submitted, tuple(map(brief, scored)))
+    found = official_report.run_report(submitted | {"never"}, submitted, tuple(map(scored_row, scored)))
     assert found is not None
     return found
 
@@ -100,7 +100,7 @@ def test_what_is_resolved_is_what_the_official_grading_says() -> None:
 
 
 def test_a_benchmark_without_official_grading_has_no_report() -> None:
-    assert official_report.run_report({"one"}, {"one"}, (brief(row("one", Outcome.RESOLVED)),)) is None
+    assert official_report.run_report({"one"}, {"one"}, (scored_row(row("one", Outcome.RESOLVED)),)) is None
     assert official_report.files(row("one", Outcome.RESOLVED)) == {}
 
 
@@ -218,6 +218,6 @@ def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
 
 def test_a_run_in_which_nothing_was_measured_has_a_report_and_its_patches_too() -> None:
     scored = not_measured("one", "no such image")
-    report = official_report.run_report({"one"}, {"one"}, (brief(scored),))
+    report = official_report.run_report({"one"}, {"one"}, (scored_row(scored),))
     assert report is not None and (report["error_ids"], report["completed_ids"]) == (["one"], [])
     assert set(official_report.files(scored)) == {"patch.diff"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.store.json_io import from_json, to_json, to_line
+from retrial.store.json_io import from_json, to_json, to_jsonl
 from retrial.types import Outcome
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -29,7 +29,7 @@ def test_it_is_what_json_dumps_writes(value: Any) -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_json_does_not_have_is_never_written(number: float) -> None:
-    for write in (to_json, to_line):
+    for write in (to_json, to_jsonl):
         with pytest.raises(ValueError, match="not JSON compliant"):
             write({"cost": [number]})
 

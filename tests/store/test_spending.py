@@ -8,7 +8,7 @@ import pytest
 
 from retrial.chat import Reply, Usage
 from retrial.errors import UsageError
-from retrial.predict.metering.budget import of_runs
+from retrial.predict.metering.budget import budget_for_runs
 from retrial.store import spending
 from retrial.store.runs import Run
 from retrial.store.spending import committed_in
@@ -134,6 +134,6 @@ def test_a_line_that_nobody_can_read_is_a_sentence(run: Run) -> None:
 def test_what_did_not_arrive_is_told_from_what_was_billed(run: Run) -> None:
     run.journal("three").append("request", attempt=1, call=1, reserved=0.25)
     assert (run.spent().cost, run.unsettled()) == (0.75, 0.25)
-    assert of_runs(None, [run]).shown() == "1.0000 USD (0.2500 of it perhaps not billed)"
+    assert budget_for_runs(None, [run]).shown() == "1.0000 USD (0.2500 of it perhaps not billed)"
     run.journal("three").append("attempt_started", attempt=1, model="x", spends=True)
     assert run.unsettled() is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Attempt, Effort
+from retrial.attempts import AgentResult, Attempt
 from retrial.chat import Message, Reply, Request, ToolCall, Usage
 from retrial.predict.metering.metered_model import Sampling
 from retrial.store import transcript
@@ -98,7 +98,7 @@ def test_nothing_that_anyone_says_can_break_the_page(journal: Journal) -> None:
     said = Message(role="assistant", content=HOSTILE, calls=(call,))
     ask(journal, Message(role="user", content=HOSTILE), said, tool, reply=Reply(text=HOSTILE, model="m\n# n"))
     check(journal, "k", outcome=Outcome.TESTS_FAILED, reason=HOSTILE, stdout=HOSTILE, lint=(HOSTILE,))
-    effort = Effort(edit_outcome=False, notes=(HOSTILE,))
+    effort = AgentResult(edit_outcome=False, notes=(HOSTILE,))
     end(journal, patch=HOSTILE, effort=effort, error=HOSTILE)
     journal.append("agent_chat", messages=(Message(role="assistant", content=HOSTILE),))
     own = {"# one", "## Attempt 1: gpt-test (round 2, diff, seed 3, temperature 0.7)", "### patch"}
@@ -204,7 +204,7 @@ def test_of_long_output_the_first_and_the_last_are_shown(journal: Journal) -> No
 
 def test_faults_are_counted_by_kind(journal: Journal) -> None:
     begin(journal)
-    end(journal, effort=Effort(edit_outcome=False, malformed=3, faults=("no_edit", "no_match", "no_match")))
+    end(journal, effort=AgentResult(edit_outcome=False, malformed=3, faults=("no_edit", "no_match", "no_match")))
     assert "Malformed replies: no_edit 1, no_match 2." in shown(journal)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retrial.executors.limiter import Turns
+from retrial.executors.limiter import FairLimiter
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import Desk, TaskDesk
+from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 
 
-def a_desk(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDesk:
+def a_desk(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDriver:
     """Its journal is that of a run `r` below the folder."""
     stop = Stop()
-    return TaskDesk(instance_id, Desk(Run(folder, "r"), budget or Budget(None), Turns(1, stop), stop), limit)
+    return TaskDriver(
+        instance_id, DriverService(Run(folder, "r"), budget or Budget(None), FairLimiter(1, stop), stop), limit
+    )

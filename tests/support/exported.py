@@ -9,7 +9,7 @@ from typing import Any
 
 from retrial.grading.tamper_report import Tampering
 from retrial.reports.results import Report, results
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json
@@ -60,14 +60,14 @@ def content(scored: Sequence[Scored], **fields: Any) -> dict[str, Any]:
         "command": "python harness.py",
         **fields,
     }
-    found: dict[str, Any] = json.loads(to_json(results(Report(scored=tuple(map(brief, scored)), **known))))
+    found: dict[str, Any] = json.loads(to_json(results(Report(scored=tuple(map(scored_row, scored)), **known))))
     return found
 
 
 def records(*ids: str, attempts: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:
     """What phase 1 left of these."""
     found = attempts or (attempt(tests_outcomes=[True]),)
-    return {name: history.brief(record(name, *found, **fields)) for name in ids}
+    return {name: history.prediction_summary(record(name, *found, **fields)) for name in ids}
 
 
 def a_run(home: Path, scored: Sequence[Scored] = (), *, chats: bool = True, **config: Any) -> Run:

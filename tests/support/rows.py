@@ -55,7 +55,10 @@ def row(
 
 def output(*lines: str, applied: str = "git apply") -> str:
     """What a job prints whose tree is in an image, with a marked log of its tests."""
-    head = [f"{container_script.APPLIED}{applied}", f"{container_script.STARTED}{container_script.LEAN}"]
+    head = [
+        f"{container_script.APPLIED}{applied}",
+        f"{container_script.STARTED}{container_script.SCRIPT_WITHOUT_INSTALL}",
+    ]
     return "\n".join([*head, f"+ : '{official_grader.START}'", *lines, f"+ : '{official_grader.END}'", ""])
 
 

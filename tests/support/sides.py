@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.results import Report, results
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
 from tests.support.rows import row
@@ -43,7 +43,9 @@ OUTCOMES = {"+": Outcome.RESOLVED, "-": Outcome.TESTS_FAILED, "e": Outcome.PATCH
 def content(name: str, outcomes: str, provenance: Mapping[str, Any] = PROVENANCE, **fields: Any) -> dict[str, Any]:
     """results.json of a run of so many tasks: `+` resolved, `-` failed, `e` empty, `?` not measured, ` ` not asked."""
     scored = tuple(
-        brief(row(f"task-{number:04}", OUTCOMES[letter])) for number, letter in enumerate(outcomes) if letter != " "
+        scored_row(row(f"task-{number:04}", OUTCOMES[letter]))
+        for number, letter in enumerate(outcomes)
+        if letter != " "
     )
     report = Report(
         run=name,

@@ -7,14 +7,14 @@ import random
 from pathlib import Path
 from typing import Any
 
-from retrial.attempts import Attempt, Effort, Prediction
+from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.chat import Reply, Usage
 from retrial.patches.apply import diff
 from retrial.reports.results import Report, results
-from retrial.reports.rows import Row
+from retrial.reports.rows import ScoredRow
 from retrial.score.predictions_file import Submission
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.scorer import Scored, eval_log
 from retrial.store import history, transcript
 from retrial.store.journal import Line
@@ -42,14 +42,14 @@ def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") ->
     run = Run(home, name)
     made = random.Random(seed)
     run.write_config({"program": "harness.py", "run": name, "started": "2026-01-02T03:04:05+00:00", "identity": {}})
-    rows, records, bundle = list[Row](), dict[str, history.Brief](), list[dict[str, str]]()
+    rows, records, bundle = list[ScoredRow](), dict[str, history.PredictionSummary](), list[dict[str, str]]()
     for number in range(size):
         scored, prediction, chat = _one(made, number, more)
         record = prediction_record(prediction)
         run.write_prediction(prediction.instance_id, record, chat)
         run.write_log(prediction.instance_id, NAME, eval_log(scored))
-        rows.append(brief(scored))
-        records[prediction.instance_id] = history.brief(json.loads(to_json(record)))
+        rows.append(scored_row(scored))
+        records[prediction.instance_id] = history.prediction_summary(json.loads(to_json(record)))
         bundle.append(
             {
                 "instance_id": prediction.instance_id,
@@ -63,7 +63,7 @@ def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") ->
     return run, content
 
 
-def _report(name: str, rows: list[Row], records: dict[str, history.Brief]) -> Report:
+def _report(name: str, rows: list[ScoredRow], records: dict[str, history.PredictionSummary]) -> Report:
     attempts = [attempt for record in records.values() for attempt in record["all_results"]]
     spent = Usage(
         calls=len(attempts),
@@ -133,7 +133,7 @@ def _attempt(made: random.Random, number: int, right: bool, outcome: Outcome) ->
             cost=round(price * made.uniform(0.5, 2), 6),
             seconds=made.uniform(2, 40),
         ),
-        effort=Effort(edit_outcome=True, tests_outcomes=turns, malformed=int(made.random() < 0.1)),
+        effort=AgentResult(edit_outcome=True, tests_outcomes=turns, malformed=int(made.random() < 0.1)),
         verdict=Verdict(outcome=kind, reason="" if right else "8 of 8 tests did not pass", tests=tests, seconds=1.0),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrial.system.files import write_if_other
-from retrial.system.secrets import Known
+from retrial.system.secrets import SecretMasker
 
 
 def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_key_is_masked_before_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn("sk-0123456789abcdef0123")
     monkeypatch.setattr("retrial.system.files.KNOWN", known)
     path = tmp_path / "log"

@@ -172,7 +172,7 @@ def test_a_file_that_says_nothing_is_nobodys(cache: Path, content: str) -> None:
     folder = cache / leases.FOLDER
     folder.mkdir(parents=True)
     (folder / "odd").write_text(content)
-    assert list(leases.dead()) == []
+    assert list(leases.expired()) == []
 
 
 def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Path) -> None:
@@ -188,9 +188,9 @@ def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Pat
 def test_of_two_that_start_at_once_one_removes(tmp_path: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        first = leases.dead()
+        first = leases.expired()
         assert next(first).made
-        assert list(leases.dead()) == []
+        assert list(leases.expired()) == []
         first.close()
         remove_orphans()
         assert not maker.folder.exists()
@@ -218,10 +218,10 @@ def test_where_nothing_can_be_noted_work_goes_on(tmp_path: Path, monkeypatch: py
 
 
 def test_a_fork_is_somebody_else() -> None:
-    mine = leases.me().name
+    mine = leases.current().name
     read, write = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(write, leases.me().name.encode())
+        os.write(write, leases.current().name.encode())
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 100).decode() not in ("", mine)
@@ -234,7 +234,7 @@ def test_a_file_under_way_carries_our_name_and_is_gone_when_it_could_not_be_made
     with pytest.raises(OSError, match="there"):
         write_atomically(tmp_path / "there", b"content")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    [(kind, place)] = leases.me()._places
+    [(kind, place)] = leases.current()._places
     assert (kind, place) == (Kind.FILES, str(tmp_path))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from retrial.store.runs import Run
-from retrial.system.secrets import HIDDEN, KNOWN, Known, hidden
+from retrial.system.secrets import HIDDEN, MASKER, SecretMasker, redact_by_name
 from tests.support.rows import edit, record
 
 KEY = "sk-Test/5f1c+09d2=a77b&4e"
@@ -30,8 +30,8 @@ PASSWORD = 'pä"ss\\w0rd, long'
     ],
 )
 def test_secrets_are_hidden_once_and_for_all(text: str, kept: str) -> None:
-    assert hidden(text) == kept
-    assert hidden(kept) == kept
+    assert redact_by_name(text) == kept
+    assert redact_by_name(kept) == kept
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_secrets_are_hidden_once_and_for_all(text: str, kept: str) -> None:
     ],
 )
 def test_everything_else_stays(text: str) -> None:
-    assert hidden(text) == text
+    assert redact_by_name(text) == text
 
 
 @pytest.fixture
-def known() -> Known:
-    found = Known()
+def known() -> SecretMasker:
+    found = SecretMasker()
     found.learn(KEY, PASSWORD)
     return found
 
@@ -73,7 +73,7 @@ def basic(text: str) -> str:
         pytest.param(lambda text: urllib.parse.urlencode({"key": text}), id="in a form"),
     ],
 )
-def test_a_value_is_masked_in_whatever_form(known: Known, secret: str, written: object) -> None:
+def test_a_value_is_masked_in_whatever_form(known: SecretMasker, secret: str, written: object) -> None:
     text = written(f"<{secret}>")  # type: ignore[operator]
     masked = known.masked(text)
     assert masked == written("<SECRET>").replace("SECRET", HIDDEN)  # type: ignore[operator]
@@ -84,7 +84,7 @@ def test_a_value_is_masked_in_whatever_form(known: Known, secret: str, written: 
 @pytest.mark.parametrize("after", ["", "!", "!?"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 def test_a_value_is_masked_in_base64_whatever_stands_around_it(
-    known: Known, user: str, after: str, encode: object
+    known: SecretMasker, user: str, after: str, encode: object
 ) -> None:
     text = encode(f"{user}:{KEY}{after}".encode()).decode()  # type: ignore[operator]
     masked = known.masked(text)
@@ -93,7 +93,7 @@ def test_a_value_is_masked_in_base64_whatever_stands_around_it(
 
 
 def test_a_longer_secret_is_masked_before_one_that_is_in_it() -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn("abcd-1234-efgh", "abcd-1234-efgh-5678")
     assert known.masked("abcd-1234-efgh-5678 abcd-1234-efgh") == f"{HIDDEN} {HIDDEN}"
 
@@ -102,7 +102,7 @@ def test_a_longer_secret_is_masked_before_one_that_is_in_it() -> None:
     "word", ["none", "test", "EMPTY", "development", "sk-no-key-required", "not-needed", "123456789012", "sk-1234", " "]
 )
 def test_words_and_numbers_are_no_keys_even_where_a_server_takes_them_for_one(word: str) -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn(word)
     assert known.masked(f"{word} of development") == f"{word} of development"
 
@@ -110,7 +110,7 @@ def test_words_and_numbers_are_no_keys_even_where_a_server_takes_them_for_one(wo
 def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_path: Path) -> None:
     file = tmp_path / "server-key-5f1c09.pem"
     file.touch()
-    known = Known()
+    known = SecretMasker()
     known.learn_variables(
         {
             "MY_API_KEY": "k-5f1c09d2a77b",
@@ -130,7 +130,7 @@ def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_pa
 
 
 def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn_given({"GITHUB": "ghp_5f1c09d2a77b4e5f1c09", "MODEL": "claude-sonnet-4-20250514", "MODE": "fast"})
     assert known.masked("ghp_5f1c09d2a77b4e5f1c09") == HIDDEN
     assert known.masked("claude-sonnet-4-20250514 fast") == "claude-sonnet-4-20250514 fast"
@@ -147,13 +147,13 @@ def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
     ],
 )
 def test_arguments_are_known_by_the_names_before_them(argument: str) -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn_arguments(["--command", argument])
     assert known.masked(argument) == argument.replace("k-5f1c09d2a77b", HIDDEN)
 
 
 def test_an_argument_that_looks_like_a_key_is_one_and_names_with_hyphens_are_none() -> None:
-    known, key = Known(), "sk-proj-5f1c09d2a77b4e99"
+    known, key = SecretMasker(), "sk-proj-5f1c09d2a77b4e99"
     others = [
         "--max-tokens",
         "8192",
@@ -169,13 +169,13 @@ def test_an_argument_that_looks_like_a_key_is_one_and_names_with_hyphens_are_non
 
 
 def test_fields_of_a_request_are_known_by_their_names() -> None:
-    known = Known()
+    known = SecretMasker()
     known.learn_fields({"a": [{"headers": {"Authorization": "Bearer b-5f1c09d2a77b"}}], "stop": ["s-5f1c09d2a77b"]})
     assert known.masked("b-5f1c09d2a77b s-5f1c09d2a77b") == f"{HIDDEN} s-5f1c09d2a77b"
 
 
 def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
-    known, below = Known(), io.BytesIO()
+    known, below = SecretMasker(), io.BytesIO()
     stream = known.masking(io.TextIOWrapper(below, "utf-8"))
     known.learn(KEY)
     print("the key is", KEY, file=stream, flush=True)
@@ -183,7 +183,7 @@ def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
 
 
 def test_what_is_only_guessed_to_be_a_key_is_masked_for_people_and_left_in_data() -> None:
-    known = Known()
+    known = SecretMasker()
     known.guess_variables({"DEPLOY_TOKEN": "return one + two", "https_proxy": "http://me:x-5f1c09d2@proxy"})
     known.learn("k-5f1c09d2a77b")
     text = b"return one + two k-5f1c09d2a77b x-5f1c09d2"
@@ -194,7 +194,7 @@ def test_what_is_only_guessed_to_be_a_key_is_masked_for_people_and_left_in_data(
 
 
 def test_a_guess_that_turns_out_to_be_a_key_is_masked_in_data_too() -> None:
-    known = Known()
+    known = SecretMasker()
     known.guess_variables({"OPENAI_API_KEY": "k-5f1c09d2a77b"})
     known.learn("k-5f1c09d2a77b")
     assert known.masked_data(b"k-5f1c09d2a77b") == HIDDEN.encode()
@@ -205,7 +205,7 @@ def test_a_variable_that_only_looks_like_a_key_changes_no_patch_and_no_reply(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "return guess_5f1c09d2 + b"
-    KNOWN.guess(code)
+    MASKER.guess(code)
     run = Run(tmp_path, "R")
     run.write_prediction("one", record("one", model_patch=edit("a.py", f"{code}\n")), f"# {code}\n")
     run.write_bundle([{"instance_id": "one", "model_name_or_path": "m", "model_patch": code}])
@@ -222,7 +222,7 @@ def test_a_variable_that_only_looks_like_a_key_changes_no_patch_and_no_reply(
 
 def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = "sk-prediction-5f1c09d2a77b4e"
-    KNOWN.learn(key)
+    MASKER.learn(key)
     run = Run(tmp_path, "R")
     for name, content in (("one", f'key = "{key}"\n'), ("two", "key = None\n")):
         run.write_prediction(name, record(name, model_patch=edit("a.py", content)), f"# {key}\n")

@@ -17,9 +17,9 @@ from retrial.agents.aider import report as aider_report
 from retrial.agents.aider.install import Installation
 from retrial.agents.aider.report import Report, Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
-from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models.failures import Failure, sentence
@@ -54,7 +54,7 @@ COMMAND = ("/bin/sh", "-c", 'exec "$0" -I -X utf8 "$RETRIAL_DRIVER"')
 
 class AiderAgent:
     def __init__(
-        self, *, installation: Installation, cell: Cell, route: Route, edit_format: str, options: HarnessOptions
+        self, *, installation: Installation, cell: Isolation, route: Route, edit_format: str, options: HarnessOptions
     ) -> None:
         self._installation, self._cell, self._route = installation, cell, route
         self._format, self._options = edit_format, options
@@ -65,7 +65,7 @@ class AiderAgent:
         about = {"name": "aider", "version": found.version, "python": found.python_version}
         return {**about, **self._cell.describe()}
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         verdicts: list[Verdict] = []
 
         def test() -> Verdict:
@@ -84,9 +84,9 @@ class AiderAgent:
             raise
         return _effort(report, verdicts, spent, ran)
 
-    def _errand(self, task: Task, temperature: float) -> Errand:
+    def _errand(self, task: Task, temperature: float) -> AgentCommand:
         settings = json.dumps({**self._settings(task), "temperature": temperature})
-        return Errand(
+        return AgentCommand(
             command=(*COMMAND, self._installation.python),
             environment={**OFFLINE, **self._route.variables},
             shown=self._installation.shown,
@@ -115,7 +115,7 @@ class AiderAgent:
             "map_tokens": options.map_tokens if task.anywhere else 0,
         }
 
-    def _refuse_broken(self, report: Report, ran: Ran, name: str) -> None:
+    def _refuse_broken(self, report: Report, ran: AgentExit, name: str) -> None:
         """Raises: NotMeasured when it was not aider's doing, nor its model's, that it came to no end of its own.
 
         Once the model has answered, an aider that breaks down does so over what it was told.
@@ -129,7 +129,7 @@ class AiderAgent:
             raise NotMeasured(f"aider broke down: {_last_line(ran)}")
 
 
-def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran) -> Effort:
+def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: AgentExit) -> AgentResult:
     lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
     errors = {
         "the attempt timed out": ran.timed_out,
@@ -140,7 +140,7 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran)
         **errors,
         "its linter found errors that were left": not report.lint_outcome,
     }
-    return Effort(
+    return AgentResult(
         edit_outcome=report.edit_outcome,
         edit_format=report.edit_format,
         tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
@@ -160,12 +160,12 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Ran)
     )
 
 
-def _ended(report: Report, ran: Ran) -> bool:
+def _ended(report: Report, ran: AgentExit) -> bool:
     """By itself, or by our clock."""
     return report.ended or ran.timed_out
 
 
-def _last_line(ran: Ran) -> str:
+def _last_line(ran: AgentExit) -> str:
     if ran.timed_out:
         return "the attempt timed out"
     lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
@@ -188,7 +188,7 @@ def make(context: Context) -> AiderAgent:
     )
 
 
-def _installation(options: HarnessOptions, cell: Cell) -> Installation:
+def _installation(options: HarnessOptions, cell: Isolation) -> Installation:
     if options.agent_image:
         return install.in_image(options.aider_python or "python3", cell)
     if options.aider_python:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retrial.agents.isolation import Cell
+from retrial.agents.isolation import Isolation
 from retrial.agents.isolation.runner import on_no_task
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages.python import toolchain
@@ -69,7 +69,7 @@ def given(python: str) -> Installation:
     return replace(_installation(about), shown=shown)
 
 
-def in_image(python: str, cell: Cell) -> Installation:
+def in_image(python: str, cell: Isolation) -> Installation:
     """The one in the image that the cell is made from.
 
     Raises: UsageError.

@@ -12,7 +12,7 @@ from typing import Any
 from retrial import formats, registry
 from retrial.agents.edit import file_picker
 from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.chat import Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.patches import policy
@@ -52,7 +52,7 @@ class EditAgent:
         self._reflections = reflections
         self._map_tokens, self._cache = map_tokens, cache
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         session = Session(task, workspace, model, check, self._format, self._reflections)
         try:
             if session.open(self._map_tokens, self._cache):
@@ -78,7 +78,7 @@ class Session:
         self._format, self._reflections = edit_format, reflections
         self._offered = offered(task)
         self._sizes: dict[str, int] = {}
-        self.effort = Effort(edit_outcome=False)
+        self.effort = AgentResult(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
         self._unanswered: tuple[ToolCall, ...] = ()
         self._malformed: set[tuple[str, ...]] = set()

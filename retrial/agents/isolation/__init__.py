@@ -17,7 +17,7 @@ from retrial.protocols import Workspace
 from retrial.types import Verdict
 
 if TYPE_CHECKING:
-    from retrial.agents.isolation.grants import Given
+    from retrial.agents.isolation.grants import Grants
 
 WORKSPACE = "/workspace"
 FILES = "/run/retrial"
@@ -27,7 +27,7 @@ HELP = "Or name an image with --agent-image; or lift the isolation with --agent-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class AgentCommand:
     """One program to be run on one workspace."""
 
     command: tuple[str, ...]
@@ -41,7 +41,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class AgentExit:
     """What came of an errand; by now every process of it is dead (in a cell that is isolated)."""
 
     exit_code: int | None
@@ -53,7 +53,7 @@ class Ran:
     """Small plain files that it left in $RETRIAL_OUT."""
 
 
-class Cell(Protocol):
+class Isolation(Protocol):
     isolated: bool
     """It sees nothing of this host but what it was given."""
 
@@ -65,7 +65,9 @@ class Cell(Protocol):
         """For run.json."""
         ...
 
-    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+    def run(
+        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+    ) -> AgentExit:
         """Runs until the program ends or `left()` is 0; `check` answers its test client, and that time is not its own.
 
         Raises: what `check` raises, when the program is dead; SandboxError when the cell itself failed.
@@ -73,7 +75,7 @@ class Cell(Protocol):
         ...
 
 
-def choose(options: HarnessOptions) -> Cell:
+def choose(options: HarnessOptions) -> Isolation:
     """Raises: UsageError when programs cannot be run apart from this host, and nobody said that they need not be."""
     from retrial.agents.isolation import grants
 
@@ -90,7 +92,7 @@ def choose(options: HarnessOptions) -> Cell:
     return cell
 
 
-def _isolated(image: str, given: Given) -> Cell:
+def _isolated(image: str, given: Grants) -> Isolation:
     if image:
         from retrial.agents.isolation.docker import DockerCell
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, Errand, Ran, runner
-from retrial.agents.isolation.grants import Given
-from retrial.agents.isolation.runner import LIMITS, Kit
+from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
+from retrial.agents.isolation.grants import Grants
+from retrial.agents.isolation.runner import LIMITS, StagedFiles
 from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
@@ -26,7 +26,7 @@ VISIBLE = ("/usr", *process.MERGED, *process.ETC_NETWORK)
 class BwrapCell:
     isolated = True
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Grants) -> None:
         self._given = given
 
     def unavailable(self) -> str:
@@ -40,7 +40,9 @@ class BwrapCell:
         about = {"cell": "bwrap", "bwrap": process.version(), "limits": cgroup.method().name}
         return {"isolated": self.isolated, **about, **self._given.describe()}
 
-    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+    def run(
+        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+    ) -> AgentExit:
         python, folders = toolchain.interpreter(), map(Path, toolchain.base_folders())
         shown = self._given.shown((*errand.shown, *folders), VISIBLE)
         variables = {**ALWAYS, "PATH": _search_path(shown), **errand.environment, **self._given.variables}
@@ -54,11 +56,11 @@ class BwrapCell:
                 _start(kit, self._view(kit, workspace, shown), slot) as bubble,
             ):
                 bubble.open_pipes()
-                return runner.attend(bubble.popen, bubble.kill, kit, tests, left)
+                return runner.supervise(bubble.popen, bubble.kill, kit, tests, left)
         except OSError as error:
             raise SandboxError(f"The agent could not be run: {error}.") from error
 
-    def _view(self, kit: Kit, workspace: Workspace, shown: tuple[Path, ...]) -> process.View:
+    def _view(self, kit: StagedFiles, workspace: Workspace, shown: tuple[Path, ...]) -> process.View:
         covered = self._given.covered((*shown, Path("/usr")))
         return process.View(
             binds=((str(kit.folder), FILES), *((str(path), str(path)) for path in shown)),
@@ -73,7 +75,7 @@ class BwrapCell:
         )
 
 
-def _start(kit: Kit, view: process.View, slot: cgroup.Slot) -> process.Bubble:
+def _start(kit: StagedFiles, view: process.View, slot: cgroup.Slot) -> process.Bubble:
     return process.Bubble(kit.command, view, slot, LIMITS, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from docker.api import APIClient
 from docker.types import LogConfig, Mount, Ulimit
 
-from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, Errand, Ran, runner
-from retrial.agents.isolation.grants import Given
-from retrial.agents.isolation.runner import LIMITS, Kit
+from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
+from retrial.agents.isolation.grants import Grants
+from retrial.agents.isolation.runner import LIMITS, StagedFiles
 from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace
@@ -30,7 +30,7 @@ PYTHON = "python3"
 class DockerCell:
     isolated = True
 
-    def __init__(self, image: str, given: Given) -> None:
+    def __init__(self, image: str, given: Grants) -> None:
         self._image, self._given = image, given
 
     def unavailable(self) -> str:
@@ -49,7 +49,9 @@ class DockerCell:
             about = {"image": self._image, "image_id": images.identity(client, self._image)}
         return {"isolated": self.isolated, "cell": "docker", **about, **self._given.describe()}
 
-    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+    def run(
+        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+    ) -> AgentExit:
         variables = {**ALWAYS, **errand.environment, **self._given.variables}
         try:
             if os.geteuid() == 0:
@@ -67,7 +69,7 @@ class DockerCell:
         except OSError as error:
             raise SandboxError(f"The agent could not be run: {error}.") from error
 
-    def _mounts(self, kit: Kit, workspace: Workspace, more: tuple[Path, ...]) -> list[Mount]:
+    def _mounts(self, kit: StagedFiles, workspace: Workspace, more: tuple[Path, ...]) -> list[Mount]:
         shown = self._given.shown(more)
         return [
             _bind(workspace.root, WORKSPACE),
@@ -77,7 +79,7 @@ class DockerCell:
             *map(_cover, self._given.covered(shown)),
         ]
 
-    def _container(self, client: APIClient, kit: Kit, mounts: list[Mount]) -> AbstractContextManager[str]:
+    def _container(self, client: APIClient, kit: StagedFiles, mounts: list[Mount]) -> AbstractContextManager[str]:
         user = os.getuid() or user_namespace.ID
         return engines.container(
             client,
@@ -119,7 +121,7 @@ def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
     return config
 
 
-def _listen(client: APIClient, container: str, kit: Kit, tests: TestsSocket, left: Callable[[], float]) -> bool:
+def _listen(client: APIClient, container: str, kit: StagedFiles, tests: TestsSocket, left: Callable[[], float]) -> bool:
     """Attach first, then start: nothing is missed. True when the program ran out of time."""
     take = engines.Streams({1: kit.output.add, 2: kit.output.add}).feed
     with engines.attached(client, container) as raw:

@@ -12,7 +12,7 @@ from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.system import scratch
 from retrial.system.paths import secret_paths, secrets_below
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
 """Variables that name a file of public certificates: passed on with the file, or TLS fails behind many a proxy."""
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Grants:
     """All that an agent has of this host beyond what its cell is made of."""
 
     paths: tuple[Path, ...] = ()
@@ -52,14 +52,14 @@ class Given:
         return secrets_below(shown, self.secrets)
 
 
-def read(options: HarnessOptions) -> Given:
+def read(options: HarnessOptions) -> Grants:
     """Raises: UsageError."""
     secrets = secret_paths(options.benchmark)
     named = tuple(_path(text, secrets) for text in options.agent_path)
     variables = dict(map(_variable, options.agent_env))
-    KNOWN.learn_given(variables)
+    MASKER.learn_given(variables)
     certificates = {name: os.environ[name] for name in CERTIFICATES if os.path.isfile(os.environ.get(name, ""))}
-    return Given(
+    return Grants(
         paths=tuple(dict.fromkeys((*named, *(Path(os.path.abspath(file)) for file in certificates.values())))),
         variables={**certificates, **variables},
         secrets=secrets,

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from retrial.agents.isolation import Errand, Ran, runner
-from retrial.agents.isolation.grants import Given
+from retrial.agents.isolation import AgentCommand, AgentExit, runner
+from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
@@ -23,7 +23,7 @@ from retrial.types import Verdict
 class HostCell:
     isolated = False
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Grants) -> None:
         self._given = given
 
     def unavailable(self) -> str:
@@ -32,9 +32,11 @@ class HostCell:
     def describe(self) -> Mapping[str, object]:
         return {"isolated": self.isolated, "cell": "host", **self._given.describe()}
 
-    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+    def run(
+        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+    ) -> AgentExit:
         # If we are killed it lives on, until the next start of a program finds it by this.
-        mark = {leases.VARIABLE: leases.mark(leases.Kind.PROCESSES, "")}
+        mark = {leases.VARIABLE: leases.register(leases.Kind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
         names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
         try:
@@ -43,7 +45,7 @@ class HostCell:
                 TestsSocket(kit.folder, check) as tests,
                 _started(kit.command) as popen,
             ):
-                return runner.attend(popen, lambda: _kill(popen), kit, tests, left)
+                return runner.supervise(popen, lambda: _kill(popen), kit, tests, left)
         except OSError as error:
             raise SandboxError(f"The agent could not be run: {error}.") from error
 

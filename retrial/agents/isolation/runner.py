@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.isolation.test_server import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.patches.workspace import Folder
 from retrial.sandboxes import stream as sandbox_stream
 from retrial.sandboxes.bwrap import user_namespace
-from retrial.sandboxes.supervisor import Ends
+from retrial.sandboxes.supervisor import HeadAndTail
 from retrial.system import scratch
 from retrial.types import Limits, Verdict
 
@@ -61,7 +61,7 @@ echo here >here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class StagedFiles:
     """An errand laid out in a folder that the program sees; only `out` is the program's to write."""
 
     folder: Path
@@ -70,13 +70,13 @@ class Kit:
     """To be written to the program's stdin: then it begins."""
     masked: Mapping[str, str]
     """What people are not to see in its output → what they see instead."""
-    output: Ends
+    output: HeadAndTail
 
     @property
     def out(self) -> Path:
         return self.folder / "out"
 
-    def ran(self, exit_code: int | None, *, timed_out: bool) -> Ran:
+    def ran(self, exit_code: int | None, *, timed_out: bool) -> AgentExit:
         """Once the program is dead.
 
         Raises: SandboxError when it was never started.
@@ -88,13 +88,13 @@ class Kit:
         for secret, shown in self.masked.items():
             said = said.replace(secret, shown)
         code = None if timed_out else exit_code
-        return Ran(exit_code=code, output=said, timed_out=timed_out, results=_results(self.out))
+        return AgentExit(exit_code=code, output=said, timed_out=timed_out, results=_results(self.out))
 
 
 @contextmanager
 def laid_out(
-    errand: Errand, variables: Mapping[str, str], *, workspace: str, files: str | None = None, python: str
-) -> Iterator[Kit]:
+    errand: AgentCommand, variables: Mapping[str, str], *, workspace: str, files: str | None = None, python: str
+) -> Iterator[StagedFiles]:
     """All as they are called inside: the workspace, the kit's folder (None: by its own name), and what the test client
     runs on."""
     with _folder() as folder:
@@ -113,12 +113,12 @@ def laid_out(
             (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
         if os.geteuid() == 0:
             os.chown(folder / "out", user_namespace.ID, user_namespace.ID)
-        yield Kit(
+        yield StagedFiles(
             folder=folder,
             command=("/bin/sh", f"{files}/start", *errand.command),
             greeting=secrets.token_hex(16).encode() + b"\n",
             masked={value: f"[{name}]" for name, value in everything.items() if _is_secret(name, value)},
-            output=Ends(OUTPUT_BYTES),
+            output=HeadAndTail(OUTPUT_BYTES),
         )
 
 
@@ -132,7 +132,7 @@ def _folder() -> Iterator[Path]:
         yield folder
 
 
-def _named(errand: Errand, files: str) -> dict[str, str]:
+def _named(errand: AgentCommand, files: str) -> dict[str, str]:
     found = {name.partition(".")[0].upper(): name for name in (*errand.files, "test", "out")}
     return {f"RETRIAL_{name}": f"{files}/{file}" for name, file in found.items()}
 
@@ -168,9 +168,13 @@ def listen(
     return False
 
 
-def attend(
-    popen: subprocess.Popen[bytes], kill: Callable[[], None], kit: Kit, tests: TestsSocket, left: Callable[[], float]
-) -> Ran:
+def supervise(
+    popen: subprocess.Popen[bytes],
+    kill: Callable[[], None],
+    kit: StagedFiles,
+    tests: TestsSocket,
+    left: Callable[[], float],
+) -> AgentExit:
     """Let a process of this host run to its end or to that of its time, and no longer."""
     assert popen.stdin and popen.stdout
     stream, ended = popen.stdout.fileno(), os.pidfd_open(popen.pid)
@@ -204,7 +208,7 @@ def _results(out: Path) -> dict[str, bytes]:
     return found
 
 
-def trial(cell: Cell, paths: tuple[Path, ...]) -> str:
+def trial(cell: Isolation, paths: tuple[Path, ...]) -> str:
     """Whether a program in this cell can read these paths and write its workspace, by doing; or why not."""
     try:
         ran, edit = on_no_task(cell, ("/bin/sh", "-c", TRIAL, "sh", *map(str, paths)))
@@ -214,7 +218,7 @@ def trial(cell: Cell, paths: tuple[Path, ...]) -> str:
     return "" if edit else said or "it cannot work there, and gives no reason"
 
 
-def on_no_task(cell: Cell, command: tuple[str, ...]) -> tuple[Ran, str]:
+def on_no_task(cell: Isolation, command: tuple[str, ...]) -> tuple[AgentExit, str]:
     """Run a program in an empty workspace, to learn something of the cell; what came of it, and its edit.
 
     Raises: NotMeasured.
@@ -223,7 +227,7 @@ def on_no_task(cell: Cell, command: tuple[str, ...]) -> tuple[Ran, str]:
     with scratch.folder() as holder:
         workspace = Folder(holder / "work", {})
         workspace.root.mkdir()
-        ran = cell.run(Errand(command=command), workspace, _no_tests, lambda: end - time.monotonic())
+        ran = cell.run(AgentCommand(command=command), workspace, _no_tests, lambda: end - time.monotonic())
         return ran, workspace.diff()
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from retrial.sandboxes.supervisor import Ends
+from retrial.sandboxes.supervisor import HeadAndTail
 from retrial.types import Verdict
 
 NAME = "tests.socket"
@@ -120,7 +120,7 @@ def told(verdict: Verdict) -> bytes:
 
 
 def said(status: int, text: str) -> bytes:
-    shown = Ends(SHOWN_BYTES)
+    shown = HeadAndTail(SHOWN_BYTES)
     shown.add(text.rstrip().encode(errors="replace"))
     return f"{status}\n{shown.text()}\n".encode(errors="replace")
 

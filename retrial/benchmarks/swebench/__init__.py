@@ -50,7 +50,7 @@ LOOK = "look.sh"
 FETCHING = f'cd "$RETRIAL_TREE" && exec bash "$OLDPWD/{LOOK}"'
 TRIAL, STATE = "install.sh", "state.py"
 TRYING = f'export {container_script.JOB}="$PWD" && cd "$RETRIAL_TREE" && exec bash "${container_script.JOB}/{TRIAL}"'
-_SCRIPTS = {container_script.SCRIPT: False, container_script.LEAN: True}
+_SCRIPTS = {container_script.SCRIPT: False, container_script.SCRIPT_WITHOUT_INSTALL: True}
 """Name in the job → whether the package need not be installed again."""
 ASSETS = "assets"
 """Where in a job binary test files lie, which no patch can carry."""
@@ -102,7 +102,7 @@ class SweBench:
     def visible(self, instance_id: str, edited: Iterable[str] = (), most: int | None = None) -> Check | str:
         row = self._rows[instance_id]
         secrets = row.secrets()
-        hidden_tests = policy.touched(secrets.test_patch)
+        hidden_tests = policy.changed_paths(secrets.test_patch)
         if self._visible_tests == "none":
             return "no visible tests were asked for"
         if not eval_scripts.bare_command(secrets.eval_script, hidden_tests):
@@ -214,7 +214,7 @@ def _required(row: Row) -> Required:
 def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
     """Those that a canary can go into: modules of Python, whose runners we know."""
     python = official_grader.parsers().get(row.log_parser) == "python"
-    return tuple(path for path in policy.touched(test_patch) if python and path.endswith(".py"))
+    return tuple(path for path in policy.changed_paths(test_patch) if python and path.endswith(".py"))
 
 
 def _environment(row: Row) -> Environment:

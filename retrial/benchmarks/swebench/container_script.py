@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 PATCH = "patch.diff"
 SCRIPT = "eval.sh"
-LEAN = "lean.sh"
+SCRIPT_WITHOUT_INSTALL = "lean.sh"
 """As `SCRIPT`, without installing the package again: for patches that change nothing that is compiled or copied."""
-SCRIPTS = (SCRIPT, LEAN)
+SCRIPTS = (SCRIPT, SCRIPT_WITHOUT_INSTALL)
 CHOICE = "script"
 """Names the one of the two that is to be run."""
 
@@ -28,7 +28,7 @@ REFUSED = "== not applied: "
 BROKEN = "== broken: "
 STARTED = "== test: "
 NOT_INSTALLED = "== not installed"
-TESTS_GO_HERE = "# The tests go here."
+INSERT_TESTS_MARKER = "# The tests go here."
 """A line of a script: right before its test command, where the patch has not run yet unless it was installed."""
 CONFLICT = " (after a conflict)"
 """Behind the command that applied a patch: the official runner would have had it work on the conflict's marks."""
@@ -79,7 +79,7 @@ def with_tests(script: bytes, files: Mapping[str, bytes]) -> bytes:
     written = [f"cat >{shlex.quote(path)} <<'{end}'\n".encode() + _ended(text) for path, text in files.items()]
     # Traced, it would stand in the log, where the official parsers and people read.
     step = b"\n".join([b"{ set +x; } 2>/dev/null", *(text + end.encode() for text in written), b"set -x"])
-    return script.replace(f"\n{TESTS_GO_HERE}\n".encode(), b"\n" + step + b"\n")
+    return script.replace(f"\n{INSERT_TESTS_MARKER}\n".encode(), b"\n" + step + b"\n")
 
 
 def _ended(text: bytes) -> bytes:

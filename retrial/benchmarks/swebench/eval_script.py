@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable
 
 from retrial.benchmarks.swebench.columns import command_of
-from retrial.benchmarks.swebench.container_script import JOB, NOT_INSTALLED, SCRIPTS, TESTS_GO_HERE
+from retrial.benchmarks.swebench.container_script import INSERT_TESTS_MARKER, JOB, NOT_INSTALLED, SCRIPTS
 from retrial.benchmarks.swebench.official_grader import END, START, STATUS
 from retrial.benchmarks.swebench.reinstall import AFTER, BEFORE
 
@@ -42,7 +42,7 @@ def hidden(script: str, *, network: bool, lean: bool, assets: str = "") -> str:
     lines = _edited(script, lambda line: _prepared(line, network=network, lean=lean))
     start, end = _start(lines), _end(lines)
     copied = [f'cp -R "${JOB}/{assets}/." .'] if assets else []
-    return _whole([*lines[:start], *copied, TESTS_GO_HERE, *lines[start:end]], network=network)
+    return _whole([*lines[:start], *copied, INSERT_TESTS_MARKER, *lines[start:end]], network=network)
 
 
 def looking(script: str, paths: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from retrial.benchmarks.swebench import canaries, container_script, official_grader
 from retrial.benchmarks.swebench.canaries import FAILING
-from retrial.system.console import some
+from retrial.system.console import first_few
 from retrial.types import Check, Execution, Finding, Outcome, Required, Status, Verdict, overtime
 
 TOLD = 45
@@ -22,7 +22,7 @@ PASSING = (Status.PASSED, Status.XFAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ParsedRun:
     """A run of a task's tests, as its log has it."""
 
     transcript: container_script.Transcript
@@ -62,10 +62,10 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
     if not resolved:
         return shown
     # In phase 1 and of the reference itself nothing is known that it could be held against.
-    return _with(shown, _explained(shown)) if check.optional else settle(required, shown)
+    return _with(shown, _explained(shown)) if check.optional else resolve_dispute(required, shown)
 
 
-def disputed(required: Required, verdict: Verdict) -> bool:
+def disagrees_with_official(required: Required, verdict: Verdict) -> bool:
     """All is well by the official rules, and not by ours."""
     if verdict.outcome not in (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED):
         return False
@@ -98,7 +98,7 @@ def _missed(verdict: Verdict) -> str:
     return official_grader.network_missing(container_script.read(verdict.stdout).log)
 
 
-def settle(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
+def resolve_dispute(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
     """What is believed of a run in which all required tests seem to have passed.
 
     Without a `reference` (its run, with the same canaries) everything that should not be counts.
@@ -123,10 +123,10 @@ def _with(shown: Verdict, finding: Finding) -> Verdict:
     )
 
 
-def _see(check: Check, required: Required, execution: Execution) -> Seen:
+def _see(check: Check, required: Required, execution: Execution) -> ParsedRun:
     transcript = container_script.read(execution.stdout)
     if not transcript.started:
-        return Seen(transcript=transcript, graded=None, tests={})
+        return ParsedRun(transcript=transcript, graded=None, tests={})
     everything = official_grader.grade(required, transcript.log)
     found = canaries.split_log(transcript.log, check.planted)
     log, graded = found.rest, everything
@@ -137,7 +137,7 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
     # Of the whole log: a failure of the task's own may name a canary, too.
     said = official_grader.failures(required, transcript.log)
     failed = {test: Status.FAILED for test in said if graded.tests.get(test) in PASSING}
-    return Seen(
+    return ParsedRun(
         transcript=replace(transcript, log=log),
         graded=graded,
         tests={**graded.tests, **failed},
@@ -146,7 +146,7 @@ def _see(check: Check, required: Required, execution: Execution) -> Seen:
     )
 
 
-def _official(check: Check, execution: Execution, seen: Seen) -> bool | None:
+def _official(check: Check, execution: Execution, seen: ParsedRun) -> bool | None:
     """None where the official runner would have run something else than we did."""
     if seen.transcript.applied.endswith(container_script.CONFLICT) or _not_installed(seen.transcript):
         return None
@@ -160,7 +160,7 @@ def _not_installed(transcript: container_script.Transcript) -> bool:
     return container_script.NOT_INSTALLED in transcript.log.partition(official_grader.START)[0].splitlines()
 
 
-def _finding(check: Check, required: Required, execution: Execution, seen: Seen) -> Finding:
+def _finding(check: Check, required: Required, execution: Execution, seen: ParsedRun) -> Finding:
     transcript, graded = seen.transcript, seen.graded
     if transcript.refused:
         said = f"the patch does not apply: {transcript.refused.removeprefix('error: ')}"
@@ -191,7 +191,7 @@ def _compare(required: Required, graded: official_grader.Grade) -> Finding:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
-        said = f"{len(bad)} of {len(wanted)} required tests did not pass: {some(bad)}"
+        said = f"{len(bad)} of {len(wanted)} required tests did not pass: {first_few(bad)}"
         return Finding(Outcome.TESTS_FAILED, said)
     if doubtful := _doubtful(required, graded.tests):
         said = f"a required test stands for several, and not all of them passed: {doubtful}"
@@ -209,10 +209,10 @@ def _trusted(required: Required, shown: Verdict, reference: Verdict | None) -> F
     odd = {name: status for name, status in statuses.items() if status is not Status.PASSED}
     odd = {name: status for name, status in odd.items() if known.get(name) is not status}
     if both := sorted(name for name, status in odd.items() if status in FAILING):
-        said = f"required tests were reported as passed and as failed: {some(both)}"
+        said = f"required tests were reported as passed and as failed: {first_few(both)}"
         return Finding(Outcome.TAMPERED, said, "contradiction")
     if odd:
-        said = f"required tests were not run to their end, as the reference's were: {some(sorted(odd))}"
+        said = f"required tests were not run to their end, as the reference's were: {first_few(sorted(odd))}"
         return Finding(Outcome.TESTS_FAILED, said)
     # One that fails in another way is no proof, but neither is it a success that was forced.
     if strong and not set(strong) & {*shown.proved, *shown.erred}:

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from retrial.errors import InstallDiffers
 from retrial.grading import prebuild
 from retrial.protocols import Sandbox
-from retrial.system.console import some
+from retrial.system.console import first_few
 from retrial.types import Environment, Reinstall
 
 BEFORE, AFTER = "before", "after"
@@ -109,7 +109,7 @@ class Trial:
         before, after = (_compared(lines) for lines in (self.before, self.after))
         if before == after:
             return ""
-        new, old = (some(sorted(lines)) or "nothing" for lines in (after - before, before - after))
+        new, old = (first_few(sorted(lines)) or "nothing" for lines in (after - before, before - after))
         return f"installing the package without a network gives {new} instead of {old}"
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from retrial import registry
 from retrial.cli.doctor import host, sandboxes
-from retrial.cli.doctor.host import Check, Diagnosis, Machine, State
+from retrial.cli.doctor.host import Check, Diagnosis, InspectedHost, State
 from retrial.errors import ExitCode
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
 from retrial.reports import console
 from retrial.sandboxes import PREFERRED
-from retrial.system.console import counted, say
+from retrial.system.console import pluralise, say
 
 WORKERS = 4
 SHOWN = 160
@@ -31,15 +31,15 @@ def examine(options: ReportOptions) -> int:
     return ExitCode.NOT_MEASURED if any(each.state is State.PROBLEM for each in found) else ExitCode.DONE
 
 
-def _machine(options: ReportOptions) -> Machine:
+def _machine(options: ReportOptions) -> InspectedHost:
     names = PREFERRED if options.sandbox == "auto" else (options.sandbox,)
     if names[0] not in registry.names("sandboxes"):
         # Says so, and which there are.
         registry.module("sandboxes", names[0])
-    machine = Machine(options=options, useless={})
+    machine = InspectedHost(options=options, useless={})
     environment = sandboxes.language("python").environment
     asked = dict(_executor().run(lambda name: machine.open(name).unavailable((environment,)), names))
-    return Machine(options=options, useless={name: _said(asked[name]).rstrip(".") for name in names})
+    return InspectedHost(options=options, useless={name: _said(asked[name]).rstrip(".") for name in names})
 
 
 def _said(answer: str | Exception) -> str:
@@ -63,7 +63,7 @@ def _checks() -> dict[str, Check]:
     }
 
 
-def _ask_all(machine: Machine) -> list[Diagnosis]:
+def _ask_all(machine: InspectedHost) -> list[Diagnosis]:
     """Side by side. A check that fails itself is a finding: the others go on."""
     checks = _checks()
     found: dict[str, Sequence[Diagnosis]] = {}
@@ -89,6 +89,6 @@ def _rendered(found: Sequence[Diagnosis]) -> str:
         rows.append((each.about, str(each.state), textwrap.shorten(each.found, SHOWN, placeholder=" …")))
         rows += [("", "", f"-> {each.fix}")] if each.fix else []
     states = Counter(each.state for each in found)
-    problems, warnings = counted(states[State.PROBLEM], "problem"), counted(states[State.WARNING], "warning")
+    problems, warnings = pluralise(states[State.PROBLEM], "problem"), pluralise(states[State.WARNING], "warning")
     verdict = "A default run works here" if not states[State.PROBLEM] else "A default run does not work here"
     return f"{console.aligned(('check', 'state', 'found'), rows)}\n\n{verdict}: {problems}, {warnings}."

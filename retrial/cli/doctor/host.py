@@ -18,7 +18,7 @@ from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
-from retrial.system.console import some
+from retrial.system.console import first_few
 from retrial.system.host import free_mb, usable_cores
 from retrial.types import Limits
 
@@ -49,7 +49,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class InspectedHost:
     """What the checks share."""
 
     options: ReportOptions
@@ -70,10 +70,10 @@ class Machine:
         return part
 
 
-Check = Callable[[Machine], Iterable[Diagnosis]]
+Check = Callable[[InspectedHost], Iterable[Diagnosis]]
 
 
-def python(machine: Machine) -> Iterator[Diagnosis]:
+def python(machine: InspectedHost) -> Iterator[Diagnosis]:
     needed = ".".join(map(str, OLDEST_PYTHON))
     if sys.version_info >= OLDEST_PYTHON:
         yield Diagnosis(about="Python", state=State.OK, found=f"{platform.python_version()} ({needed} or newer)")
@@ -82,7 +82,7 @@ def python(machine: Machine) -> Iterator[Diagnosis]:
     yield Diagnosis(about="Python", state=State.PROBLEM, found=found, fix=fix)
 
 
-def packages(machine: Machine) -> Iterator[Diagnosis]:
+def packages(machine: InspectedHost) -> Iterator[Diagnosis]:
     for name, missing in (("requirements.txt", State.PROBLEM), (GRADERS, State.WARNING)):
         wanted = _pins(paths.PROJECT / name)
         there = {package: _version(package) for package in wanted}
@@ -90,9 +90,9 @@ def packages(machine: Machine) -> Iterator[Diagnosis]:
         other = [f"{package} {there[package]}" for package in wanted if there[package] not in ("", wanted[package])]
         fix = SETUP if name != GRADERS else "run 'make setup': SWE-bench needs it"
         if gone:
-            yield Diagnosis(about="packages", state=missing, found=f"missing of {name}: {some(gone)}", fix=fix)
+            yield Diagnosis(about="packages", state=missing, found=f"missing of {name}: {first_few(gone)}", fix=fix)
         if other:
-            found = f"not as {name} pins them: {some(other)}"
+            found = f"not as {name} pins them: {first_few(other)}"
             yield Diagnosis(about="packages", state=State.WARNING, found=found, fix=fix)
         if not gone and not other:
             yield Diagnosis(about="packages", state=State.OK, found=f"all of {name} ({len(wanted)}), as pinned")
@@ -110,7 +110,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def keys(machine: Machine) -> Iterator[Diagnosis]:
+def keys(machine: InspectedHost) -> Iterator[Diagnosis]:
     """Names of variables; what is in them is nobody's business."""
     from retrial.models.endpoints import PROVIDERS
 
@@ -133,7 +133,7 @@ def _set(name: str) -> bool:
     return bool(os.environ.get(name, "").strip())
 
 
-def local_model(machine: Machine) -> Iterator[Diagnosis]:
+def local_model(machine: InspectedHost) -> Iterator[Diagnosis]:
     from retrial.models.weights import GGUF
 
     if (paths.cache() / "weights" / GGUF).is_file():
@@ -143,7 +143,7 @@ def local_model(machine: Machine) -> Iterator[Diagnosis]:
     yield Diagnosis(about="local model", state=State.WARNING, found=found, fix=fix)
 
 
-def disk(machine: Machine) -> Iterator[Diagnosis]:
+def disk(machine: InspectedHost) -> Iterator[Diagnosis]:
     yield space("disk: cache", paths.cache(), State.PROBLEM, least=0.5, better=5)
     yield space("disk: runs", paths.home(), State.PROBLEM, least=0.1, better=1)
     yield space("disk: scratch", Path(tempfile.gettempdir()), State.PROBLEM, least=0.5, better=2)
@@ -167,7 +167,7 @@ def space(about: str, folder: Path, worst: State, *, least: float, better: float
     return Diagnosis(about=about, state=state, found=found, fix=f"make room: {better:g} GB or more are better")
 
 
-def memory(machine: Machine) -> Iterator[Diagnosis]:
+def memory(machine: InspectedHost) -> Iterator[Diagnosis]:
     cores, each = usable_cores(), Limits().memory_mb / 1024
     jobs = sandboxes_at_once(machine.options.test_jobs)
     free = free_mb() / 1024

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from retrial import registry
-from retrial.cli.doctor.host import Check, Diagnosis, Machine, State, space
+from retrial.cli.doctor.host import Check, Diagnosis, InspectedHost, State, space
 from retrial.errors import SandboxError
 from retrial.language import Language
 from retrial.protocols import Sandbox
@@ -18,7 +18,7 @@ UNCOUNTED = "CPU and memory of the kernel, such as socket buffers, are not limit
 """By a supervisor."""
 
 
-def sandbox(machine: Machine) -> Iterator[Diagnosis]:
+def sandbox(machine: InspectedHost) -> Iterator[Diagnosis]:
     if machine.chosen:
         yield Diagnosis(about="sandbox", state=State.OK, found=f"tests run in {machine.chosen}")
         return
@@ -26,7 +26,7 @@ def sandbox(machine: Machine) -> Iterator[Diagnosis]:
     yield Diagnosis(about="sandbox", state=State.PROBLEM, found=f"none can be used ({reasons})", fix=HELP)
 
 
-def docker(machine: Machine) -> Iterator[Diagnosis]:
+def docker(machine: InspectedHost) -> Iterator[Diagnosis]:
     if "docker" not in machine.useless:
         return
     if why_not := machine.useless["docker"]:
@@ -50,7 +50,7 @@ def docker(machine: Machine) -> Iterator[Diagnosis]:
         yield space("disk: images", root, machine.serious("docker"), least=2, better=20, writable=False)
 
 
-def bubblewrap(machine: Machine) -> Iterator[Diagnosis]:
+def bubblewrap(machine: InspectedHost) -> Iterator[Diagnosis]:
     if "bwrap" not in machine.useless:
         return
     if why_not := machine.useless["bwrap"]:
@@ -70,7 +70,7 @@ def bubblewrap(machine: Machine) -> Iterator[Diagnosis]:
 def limits(name: str) -> Check:
     """That a sandbox holds, by trying."""
 
-    def check(machine: Machine) -> Iterator[Diagnosis]:
+    def check(machine: InspectedHost) -> Iterator[Diagnosis]:
         if machine.useless.get(name, "not asked for"):
             return
         from retrial.sandboxes.probe import TRIED, find_holes
@@ -102,7 +102,7 @@ def _ready(part: Sandbox, environment: Environment) -> bool:
 def toolchain(name: str) -> Check:
     """What this host has of a language, for bubblewrap."""
 
-    def check(machine: Machine) -> Iterator[Diagnosis]:
+    def check(machine: InspectedHost) -> Iterator[Diagnosis]:
         if machine.useless.get("bwrap", "not asked for"):
             return
         part, its = machine.open("bwrap"), language(name)

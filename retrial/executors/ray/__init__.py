@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from retrial.errors import Stopped, UsageError
 from retrial.executors.ray.dispatch import Dispatch
 from retrial.executors.ray.node import Distant
-from retrial.protocols import Context, Site, Stop
+from retrial.protocols import Context, Stop, WorkerNode
 from retrial.system import shutdown
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import interruptible
@@ -73,7 +73,7 @@ class _AsItIs:
     def __init__(self, work: Callable[[Any], Any]) -> None:
         self._work = work
 
-    def __call__(self, site: Site) -> Callable[[Any], Any]:
+    def __call__(self, site: WorkerNode) -> Callable[[Any], Any]:
         return self._work
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.executors.ray.member import RESOURCE, Machine, Member, declare, machines
+from retrial.executors.ray.member import RESOURCE, ClusterNode, Member, declare, machines
 from retrial.system.console import NOTE, say
 
 LOSSES = 3
@@ -89,7 +89,7 @@ class Fleet:
             member.dismiss()
         self._members.clear()
 
-    def _enlist(self, machine: Machine) -> None:
+    def _enlist(self, machine: ClusterNode) -> None:
         member = self._members[machine.id] = Member(machine)
         member.arrive(self._then(self._arrived, member))
 

@@ -24,7 +24,7 @@ News = Callable[[Future[Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class ClusterNode:
     """A living node as the cluster knows it."""
 
     id: str
@@ -39,7 +39,7 @@ def declare(nodes: Iterable[Mapping[str, Any]]) -> bool:
     return any(node["Alive"] and node["Resources"].get(RESOURCE) for node in nodes)
 
 
-def machines(nodes: Iterable[Mapping[str, Any]], most_slots: int, *, declared: bool) -> list[Machine]:
+def machines(nodes: Iterable[Mapping[str, Any]], most_slots: int, *, declared: bool) -> list[ClusterNode]:
     """Those that have something to give, out of what Ray says of its nodes; 0 slots at most is any number."""
     alive = [node for node in nodes if node["Alive"]]
     resource = RESOURCE if declared else "CPU"
@@ -49,14 +49,14 @@ def machines(nodes: Iterable[Mapping[str, Any]], most_slots: int, *, declared: b
         name = f"{node['NodeManagerHostname']}/{node['NodeID'][:6]}"
         if slots:
             wanted = min(slots, most_slots or slots)
-            found.append(Machine(id=node["NodeID"], name=name, resource=resource, slots=wanted))
+            found.append(ClusterNode(id=node["NodeID"], name=name, resource=resource, slots=wanted))
     return found
 
 
 class Member:
     """Our actor on one machine; what is meant for it goes out together."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: ClusterNode) -> None:
         self.machine = machine
         self.jobs: dict[int, Job] = {}
         self.calls = 0
@@ -106,7 +106,7 @@ class Member:
         ray.kill(self._actor)
 
 
-def _actor(machine: Machine) -> Any:
+def _actor(machine: ClusterNode) -> Any:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

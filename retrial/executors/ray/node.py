@@ -19,7 +19,7 @@ from typing import Any
 
 from retrial.errors import NotMeasured, RetrialError
 from retrial.executors.local import caught, guarded
-from retrial.protocols import Site
+from retrial.protocols import WorkerNode
 from retrial.system import run_log
 from retrial.system.shutdown import Stop
 
@@ -84,7 +84,7 @@ class Node:
         _NODES.append(self)
         _forward(_Forwarding(self._send), level)
         try:
-            self._work = pickle.loads(maker)(Site(slots=slots, stop=self._stop))
+            self._work = pickle.loads(maker)(WorkerNode(slots=slots, stop=self._stop))
         except RetrialError as error:
             return str(error)
         return ""

@@ -131,7 +131,7 @@ class TaskBudget:
         return spent < self._limit if amount is None else spent + amount <= self._limit
 
 
-def purse(limit: float | None, earlier: Sequence[Mapping[str, Any]]) -> TaskBudget:
+def task_budget(limit: float | None, earlier: Sequence[Mapping[str, Any]]) -> TaskBudget:
     """A task's, with what these lines of its journal say of the money."""
     return TaskBudget(limit, *(sums_of(earlier) if limit is not None else (0.0, 0.0)))
 
@@ -144,7 +144,7 @@ def _not_enough(whose: str, limit: float | None, spent: float, amount: float, fl
     return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{perhaps}{following}; raise {flag}."
 
 
-def most(request: Request, price: Price | None) -> float:
+def worst_case_cost(request: Request, price: Price | None) -> float:
     """The most that one question can cost: the dearest kind of prompt, and a reply as long as it may be."""
     if price is None:
         return 0.0
@@ -169,7 +169,7 @@ def _texts(message: Message) -> Iterable[str]:
     return (message.content, *(call.name + json.dumps(call.arguments) for call in message.calls))
 
 
-def of_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
+def budget_for_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
     """With what all that was ever asked in these runs can have cost."""
     known = list(runs)
     return Budget(limit, sum(map(committed_in, known)), sum(run.unsettled() or 0.0 for run in known))

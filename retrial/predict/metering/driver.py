@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from retrial.chat import Trouble
-from retrial.executors.limiter import Turn, Turns
-from retrial.predict.metering.budget import Budget, purse
+from retrial.chat import Backoff
+from retrial.executors.limiter import FairLimiter, Slot
+from retrial.predict.metering.budget import Budget, task_budget
 from retrial.protocols import Stop
 from retrial.store import journal
 from retrial.store.journal import Journal, Line
@@ -20,22 +20,22 @@ from retrial.system.host import write_using_reserve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class CallPermit:
     """A question under way."""
 
     whose: str
-    turn: Turn | None
+    turn: Slot | None
     """None while it waits for another."""
 
 
-class Desk:
+class DriverService:
     """Plain values in and out: an executor may let other machines call it (`Executor.share`)."""
 
-    def __init__(self, run: Run, budget: Budget, turns: Turns, stop: Stop) -> None:
+    def __init__(self, run: Run, budget: Budget, turns: FairLimiter, stop: Stop) -> None:
         self._run, self._budget, self._turns, self._stop = run, budget, turns, stop
         self._lock = threading.Lock()
         self._journals: dict[str, Journal] = {}
-        self._leaves: dict[int, Leave] = {}
+        self._leaves: dict[int, CallPermit] = {}
 
     def open(self, instance_id: str) -> bytes:
         """Somebody begins to work at this task, or goes on for one who was lost: the journal as it is now."""
@@ -80,7 +80,7 @@ class Desk:
             self.write(instance_id, lines)
             undone.pop_all()
         with self._lock:
-            self._leaves[number] = Leave(whose=instance_id, turn=turn)
+            self._leaves[number] = CallPermit(whose=instance_id, turn=turn)
         return number
 
     def end(self, number: int, instance_id: str, lines: bytes, cost: float | None) -> None:
@@ -95,7 +95,7 @@ class Desk:
         self.write(instance_id, lines)
         self._give_up(number)
 
-    def next_try(self, number: int, trouble: Trouble) -> bool:
+    def next_try(self, number: int, trouble: Backoff) -> bool:
         """A question failed and is to be tried again: waits as long as it has to, and for another turn.
 
         False when there is no hope. Raises: Stopped.
@@ -134,25 +134,25 @@ class Desk:
             self._budget.lose(number)
             self._end(leave, well=False)
 
-    def _taken_back(self, number: int) -> Leave | None:
+    def _taken_back(self, number: int) -> CallPermit | None:
         """None when its worker was taken for lost."""
         with self._lock:
             return self._leaves.pop(number, None)
 
-    def _end(self, leave: Leave, *, well: bool = True) -> None:
+    def _end(self, leave: CallPermit, *, well: bool = True) -> None:
         if leave.turn is not None:
             self._turns.end(leave.turn, well=well)
 
 
-class TaskDesk:
+class TaskDriver:
     """What one task's work has of the desk: its journal, and its own limit of money."""
 
-    def __init__(self, instance_id: str, desk: Desk, limit: float | None = None) -> None:
+    def __init__(self, instance_id: str, desk: DriverService, limit: float | None = None) -> None:
         self._instance_id, self._desk = instance_id, desk
         self._go = secrets.token_hex(4)
         """Which go at the task wrote a line: there may be another's, of a worker that was taken for lost."""
         self._earlier = tuple(journal.read(desk.open(instance_id)))
-        self._purse = purse(limit, self._earlier)
+        self._purse = task_budget(limit, self._earlier)
         self._kept = b""
 
     def lines(self) -> Iterator[Line]:
@@ -193,7 +193,7 @@ class TaskDesk:
         self._purse.check(amount)
         return self._desk.begin(self._instance_id, b"", amount, whom)
 
-    def next_try(self, number: int, trouble: Trouble) -> bool:
+    def next_try(self, number: int, trouble: Backoff) -> bool:
         """As `Desk.next_try`."""
         return self._desk.next_try(number, trouble)
 

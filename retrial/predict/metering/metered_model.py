@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from retrial.chat import Message, Place, Reply, Request, Trouble, Usage
+from retrial.chat import Backoff, CallId, Message, Reply, Request, Usage
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.models.prices import Price
-from retrial.predict.metering.budget import most
-from retrial.predict.metering.driver import TaskDesk
+from retrial.predict.metering.budget import worst_case_cost
+from retrial.predict.metering.driver import TaskDriver
 from retrial.predict.metering.resume import Resumed
 from retrial.protocols import Model
 from retrial.types import Verdict
@@ -38,7 +38,7 @@ class MeteredChat:
         self,
         model: Model,
         sampling: Sampling,
-        desk: TaskDesk,
+        desk: TaskDriver,
         price: Price | None,
         instance_id: str,
         attempt: int,
@@ -82,7 +82,7 @@ class MeteredChat:
         request = Request(
             messages=messages,
             tools=tools,
-            place=Place(instance_id=self._instance_id, attempt=self._attempt, call=self._asked),
+            place=CallId(instance_id=self._instance_id, attempt=self._attempt, call=self._asked),
             temperature=self._sampling.temperature,
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,
@@ -92,7 +92,7 @@ class MeteredChat:
             return self._played(known)
         if self.left() <= 0:
             raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
-        return self._paid(request, most(request, self._price))
+        return self._paid(request, worst_case_cost(request, self._price))
 
     def _played(self, reply: Reply) -> Reply:
         """It was journalled and paid for then; the attempt's time it takes now too."""
@@ -198,7 +198,7 @@ class MeteredChat:
         if again:
             self._leave = self._desk.again(amount, self.name)
 
-    def _next_try(self, trouble: Trouble) -> bool:
+    def _next_try(self, trouble: Backoff) -> bool:
         return self._leave is not None and self._desk.next_try(self._leave, trouble)
 
 

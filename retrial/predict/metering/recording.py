@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
-from retrial.chat import Place, Reply, Request
+from retrial.chat import CallId, Reply, Request
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.store import attempt_log, history
-from retrial.store.attempt_log import Go
+from retrial.store.attempt_log import RecordedAttempt
 from retrial.store.request_diff import first_difference, question
 from retrial.store.runs import Run, find_run
 from retrial.system import paths
@@ -77,15 +77,15 @@ class Recording:
             raise self._end(go, place)
         return replace(attempt_log.reply(call.reply), recorded=True)
 
-    def _read(self, instance_id: str) -> list[Go]:
+    def _read(self, instance_id: str) -> list[RecordedAttempt]:
         return attempt_log.read(self.run.journal(instance_id).lines())
 
-    def _deciding(self, place: Place) -> Go | None:
+    def _deciding(self, place: CallId) -> RecordedAttempt | None:
         """The latest attempt of that number that says what became of the call."""
         found = [go for go in self._goes(place.instance_id) if go.number == place.attempt and go.knows(place.call)]
         return found[-1] if found else None
 
-    def _end(self, go: Go | None, place: Place) -> ModelError | AttemptOver:
+    def _end(self, go: RecordedAttempt | None, place: CallId) -> ModelError | AttemptOver:
         """Why there is no reply."""
         if go is None:
             return NotRecorded(f"{self._at(place)} was asked nothing, or its journal ends before the reply.")
@@ -98,7 +98,7 @@ class Recording:
         why = "has lost the reply: its journal is torn" if lost else "was asked nothing more: the attempt had ended"
         return NotRecorded(f"{self._at(place)} {why}.")
 
-    def _at(self, place: Place) -> str:
+    def _at(self, place: CallId) -> str:
         return f"Task {place.instance_id}, attempt {place.attempt}, call {place.call}: run '{self.run.name}'"
 
     def verdicts(self, instance_id: str) -> dict[str, Verdict]:

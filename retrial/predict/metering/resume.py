@@ -10,9 +10,9 @@ from retrial.attempts import Attempt
 from retrial.chat import Reply, Request
 from retrial.errors import OutOfMoney, OutOfTime
 from retrial.store import attempt_log
-from retrial.store.attempt_log import Go
+from retrial.store.attempt_log import RecordedAttempt
 from retrial.store.journal import Line
-from retrial.store.json_io import to_line
+from retrial.store.json_io import to_jsonl
 from retrial.store.predictions import attempt_of, attempt_record
 from retrial.store.request_diff import first_difference, question
 from retrial.system.console import say
@@ -25,20 +25,20 @@ class Earlier:
 
     def __init__(self, lines: Iterable[Line]) -> None:
         found = attempt_log.that_hold(list(lines))
-        self._found = attempt_log.by_attempt(found)
+        self._found = attempt_log.split_by_attempt(found)
         self._verdicts = attempt_log.verdicts(found)
 
     def attempt(self, blank: Attempt) -> Resumed:
         """What there is of this attempt."""
         lines = attempt_log.latest(self._found, blank.number)
         same = bool(lines) and lines[0].get("model") == blank.model
-        return Resumed(attempt_log.go(lines) if same else Go(number=blank.number), blank, self._verdicts)
+        return Resumed(attempt_log.go(lines) if same else RecordedAttempt(number=blank.number), blank, self._verdicts)
 
 
 class Resumed:
     """What an earlier go left of one attempt; nothing at first."""
 
-    def __init__(self, go: Go, blank: Attempt, verdicts: Collection[str] = ()) -> None:
+    def __init__(self, go: RecordedAttempt, blank: Attempt, verdicts: Collection[str] = ()) -> None:
         self._go, self._blank = go, blank
         self._noted = {(call, key) for call, key in go.checks if key in verdicts}
         self._holds = True
@@ -63,7 +63,7 @@ class Resumed:
         except (KeyError, TypeError, ValueError):
             # Of another version of ours.
             return None
-        whole = json.loads(to_line(attempt_record(found))) == record
+        whole = json.loads(to_jsonl(attempt_record(found))) == record
         return found if whole and _gist(found) == _gist(self._blank) else None
 
     def reply(self, request: Request) -> Reply | None:

@@ -9,7 +9,7 @@ from retrial import __version__
 from retrial.chat import Usage
 from retrial.reports.analysis.cases import Case, answered
 from retrial.reports.analysis.stats import total
-from retrial.reports.rows import Row
+from retrial.reports.rows import ScoredRow
 
 SUMMED = ("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts")
 ELSEWHERE = {
@@ -68,7 +68,7 @@ def quality(cases: Sequence[Case], turns: int) -> dict[str, object]:
 
 
 def build_statistics(
-    measured: Sequence[Row], records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_size: int
+    measured: Sequence[ScoredRow], records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_size: int
 ) -> dict[str, object]:
     """Return how often plausible was right, gold files found, and costs.
 
@@ -93,8 +93,8 @@ def sum_cost(record: Mapping[str, Any]) -> float | None:
     return None if not costs or None in costs else round(sum(costs), 6)
 
 
-def _by_plausibility(measured: Sequence[Row], records: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
-    def having(name: str) -> list[Row]:
+def _by_plausibility(measured: Sequence[ScoredRow], records: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
+    def having(name: str) -> list[ScoredRow]:
         return [row for row in measured if records.get(row.task.instance_id, {}).get(name)]
 
     plausible, unverified = having("plausible"), having("unverified")
@@ -120,7 +120,7 @@ def _costs(records: Mapping[str, Mapping[str, Any]], spent: Usage, benchmark_siz
     }
 
 
-def _resolved(rows: Sequence[Row]) -> int:
+def _resolved(rows: Sequence[ScoredRow]) -> int:
     return sum(row.verdict.resolved for row in rows)
 
 

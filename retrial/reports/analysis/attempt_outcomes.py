@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from retrial.store import history
-from retrial.store.history import Brief
+from retrial.store.history import PredictionSummary
 from retrial.types import Outcome
 
 REFUTED = (Outcome.TESTS_FAILED, Outcome.BUILD_FAILED, Outcome.PATCH_DID_NOT_APPLY, Outcome.TAMPERED)
@@ -51,7 +51,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class AttemptOutcome:
     """One attempt."""
 
     number: int
@@ -91,24 +91,24 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tries:
+class TaskAttempts:
     """All attempts at one task."""
 
     instance_id: str
-    attempts: tuple[Tried, ...]
+    attempts: tuple[AttemptOutcome, ...]
     chosen: int
     """The number of the one whose patch was scored."""
     resolved: bool
     """That patch was."""
 
     @property
-    def answered(self) -> tuple[Tried, ...]:
+    def answered(self) -> tuple[AttemptOutcome, ...]:
         """Without attempts that came to nothing through nobody's failure: there is no patch to pick."""
         return tuple(each for each in self.attempts if not each.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class OutcomeResolver:
     """What all attempts of a run are looked at with."""
 
     visible_is_hidden: bool
@@ -119,7 +119,7 @@ class Known:
     judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
     """What was scored beside the chosen patches: task → patch → verdict."""
 
-    def tries(self, record: Brief, outcome: Outcome) -> Tries:
+    def tries(self, record: PredictionSummary, outcome: Outcome) -> TaskAttempts:
         """`outcome` is that of the chosen patch."""
         chosen: Mapping[str, Any] = next((each for each in record["all_results"] if each["try"] == record["try"]), {})
         verdicts = {
@@ -127,16 +127,16 @@ class Known:
             history.patch_id(chosen): Judged(outcome=outcome, number=record["try"]),
         }
         found = zip(record["all_results"], self._places(record["all_results"]), strict=True)
-        return Tries(
+        return TaskAttempts(
             instance_id=record["instance_id"],
             attempts=tuple(self._tried(attempt, at, verdicts) for attempt, at in found),
             chosen=record["try"],
             resolved=outcome is Outcome.RESOLVED,
         )
 
-    def _tried(self, attempt: Mapping[str, Any], at: Place, verdicts: Mapping[str, Judged]) -> Tried:
+    def _tried(self, attempt: Mapping[str, Any], at: Place, verdicts: Mapping[str, Judged]) -> AttemptOutcome:
         how, outcome = self._verdict(attempt, verdicts)
-        return Tried(
+        return AttemptOutcome(
             number=attempt["try"],
             at=at,
             title=self.titles[at.place] if at.place < len(self.titles) else _title(attempt),

@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from retrial.reports.analysis.stats import total
-from retrial.reports.rows import Row
-from retrial.store.history import Brief
+from retrial.reports.rows import ScoredRow
+from retrial.store.history import PredictionSummary
 
 Attempt = Mapping[str, Any]
 """An entry of a prediction's `all_results`."""
@@ -101,7 +101,7 @@ def took(found: Iterable[Case]) -> dict[str, Any]:
     }
 
 
-def sum_run_times(scored: Sequence[Row], records: Iterable[Brief]) -> dict[str, object]:
+def sum_run_times(scored: Sequence[ScoredRow], records: Iterable[PredictionSummary]) -> dict[str, object]:
     """Return what tests and models took in a run, for results.json.
 
     Tests that were not run took no time, and are left out of the median.
@@ -119,7 +119,7 @@ def sum_run_times(scored: Sequence[Row], records: Iterable[Brief]) -> dict[str, 
     }
 
 
-def sum_task_times(record: Brief) -> dict[str, object]:
+def sum_task_times(record: PredictionSummary) -> dict[str, object]:
     """Return what all attempts at a task took, and the outcomes of the first one's turns.
 
     Null for predictions made elsewhere.

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
 
-from retrial.reports.analysis.attempt_outcomes import Place, Tried, Tries
+from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, Place, TaskAttempts
 from retrial.reports.analysis.stats import total
-from retrial.system.console import some
+from retrial.system.console import first_few
 
 FEW = 0.1
 """Of all tasks so many may be unknown in what is said to people."""
@@ -24,7 +24,7 @@ ROUNDS = 5
 """Of each of them."""
 
 Steps = tuple[Place, ...]
-Recorded = Sequence[Mapping[Place, Tried]]
+Recorded = Sequence[Mapping[Place, AttemptOutcome]]
 """The attempts at each task, by their place."""
 Titles = Mapping[tuple[int, int], str]
 """Of models, by the run and the place in it."""
@@ -101,7 +101,7 @@ class WhatIf:
         return f"{self.label}: {_said(found, priced)}{unknown} instead of {_said(actual, priced)}"
 
 
-def actual(tasks: Sequence[Tries]) -> Bounds:
+def actual(tasks: Sequence[TaskAttempts]) -> Bounds:
     """What was: every chosen patch has its verdict, and every attempt was paid for."""
     resolved = sum(task.resolved for task in tasks)
     attempts = [attempt for task in tasks for attempt in task.attempts]
@@ -117,7 +117,7 @@ def actual(tasks: Sequence[Tries]) -> Bounds:
     )
 
 
-def recorded(tasks: Sequence[Tries]) -> Recorded:
+def recorded(tasks: Sequence[TaskAttempts]) -> Recorded:
     return [{attempt.at: attempt for attempt in task.attempts} for task in tasks]
 
 
@@ -145,9 +145,9 @@ def bounds(found: Recorded, steps: Steps, *, cut: bool = False) -> Bounds:
     )
 
 
-def _climbed(attempts: Mapping[Place, Tried], steps: Steps, *, cut: bool) -> tuple[list[Tried], bool]:
+def _climbed(attempts: Mapping[Place, AttemptOutcome], steps: Steps, *, cut: bool) -> tuple[list[AttemptOutcome], bool]:
     """What would have been made, as far as that is known, and whether it is."""
-    made = list[Tried]()
+    made = list[AttemptOutcome]()
     for step in steps:
         attempt = attempts.get(step)
         if attempt is not None:
@@ -160,7 +160,7 @@ def _climbed(attempts: Mapping[Place, Tried], steps: Steps, *, cut: bool) -> tup
     return made, bool(made) and not any(attempt.error for attempt in made)
 
 
-def _chosen(made: Sequence[Tried]) -> Tried:
+def _chosen(made: Sequence[AttemptOutcome]) -> AttemptOutcome:
     """Of equals the earliest, as ever."""
     return min(made, key=lambda attempt: attempt.rank)
 
@@ -186,7 +186,7 @@ def _prefixes(rungs: Steps, titles: Titles) -> Iterator[tuple[str, Steps, bool]]
         if steps == _rounds(order, steps[-1].round):
             label = _label([titles[each] for each in order], steps[-1].round, alone=len(titles) > 1)
         else:
-            label = f"the first {length} rungs ({some([titles[at.source, at.place] for at in steps])})"
+            label = f"the first {length} rungs ({first_few([titles[at.source, at.place] for at in steps])})"
         yield label, steps, True
 
 

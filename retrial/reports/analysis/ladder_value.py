@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.reports.analysis import counterfactuals
-from retrial.reports.analysis.attempt_outcomes import Place, Tried, Tries
+from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, Place, TaskAttempts
 from retrial.reports.analysis.counterfactuals import Bounds
 from retrial.reports.analysis.stats import total
 
 SHOWN = 3
 
 
-def build(tasks: Sequence[Tries], sources: Sequence[str] = ()) -> dict[str, object]:
+def build(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[str, object]:
     """`economics` of results.json, over measured tasks; empty where nothing is known of attempts."""
     if not tasks:
         return {}
@@ -45,7 +45,7 @@ def said(content: Mapping[str, Any]) -> list[str]:
     return [f"what if       {each['sentence']}" for each in content["what_ifs"][:SHOWN]]
 
 
-def ladder(tasks: Sequence[Tries], sources: Sequence[str] = ()) -> dict[Place, str]:
+def ladder(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[Place, str]:
     """Every rung that any task came to, in order, each model with a name of its own."""
     met = {attempt.at: attempt.title for task in tasks for attempt in reversed(task.attempts)}
     places = {(at.source, at.place): met[at] for at in sorted(met, reverse=True)}
@@ -67,8 +67,8 @@ def _distinct(titles: Mapping[tuple[int, int], str], sources: Sequence[str]) -> 
     return found
 
 
-def _rows(tasks: Sequence[Tries], rungs: Mapping[Place, str], sources: Sequence[str]) -> list[dict[str, object]]:
-    made = dict[Place, list[tuple[Tries, Tried]]]()
+def _rows(tasks: Sequence[TaskAttempts], rungs: Mapping[Place, str], sources: Sequence[str]) -> list[dict[str, object]]:
+    made = dict[Place, list[tuple[TaskAttempts, AttemptOutcome]]]()
     for task in tasks:
         for attempt in task.attempts:
             made.setdefault(attempt.at, []).append((task, attempt))
@@ -99,7 +99,7 @@ def _rows(tasks: Sequence[Tries], rungs: Mapping[Place, str], sources: Sequence[
     return rows
 
 
-def _own(made: Sequence[tuple[Tries, Tried]]) -> dict[str, Any]:
+def _own(made: Sequence[tuple[TaskAttempts, AttemptOutcome]]) -> dict[str, Any]:
     """What was done on one rung: a task comes to it once."""
     attempts = [attempt for _, attempt in made]
     chosen = [task for task, attempt in made if attempt.number == task.chosen]

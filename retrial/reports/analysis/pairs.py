@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.run_conditions import Differences, Side, differences, refuse_other_benchmark
-from retrial.system.console import counted
+from retrial.system.console import pluralise
 
 LISTS = ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")
 
@@ -61,7 +61,7 @@ class Pair:
         if self.untested or not self.failed_by or self.p >= stats.LEVEL:
             return self.untested
         return (
-            f"{self.failed_by} resolved none of the {counted(self.common, 'common task')}, but did resolve others: "
+            f"{self.failed_by} resolved none of the {pluralise(self.common, 'common task')}, but did resolve others: "
             "these tasks look chosen for its failures, so no significance test applies. Run both on the same tasks."
         )
 
@@ -76,7 +76,7 @@ class Pair:
     @property
     def sentence(self) -> str:
         """What can be said, and no more."""
-        a, b, tasks = self.a, self.b, counted(self.common, "task")
+        a, b, tasks = self.a, self.b, pluralise(self.common, "task")
         if not self.common:
             return f"{b} and {a} have measured no task in common: they cannot be compared."
         if not self.gained and not self.lost:
@@ -96,8 +96,8 @@ class Pair:
             )
         more = _rounded_up(max(1, (self.needed or 0) - self.common))
         return (
-            f"Cannot tell {b} from {a} on {counted(self.common, 'common task')} ({b} {size}, {self.said}): "
-            f"to see a difference of that size you would need about {counted(more, 'more task')}."
+            f"Cannot tell {b} from {a} on {pluralise(self.common, 'common task')} ({b} {size}, {self.said}): "
+            f"to see a difference of that size you would need about {pluralise(more, 'more task')}."
         )
 
     @property

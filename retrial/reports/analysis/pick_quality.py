@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrial.reports.analysis.attempt_outcomes import How, Tried, Tries
+from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, How, TaskAttempts
 from retrial.reports.analysis.stats import rate
 
 
-def build(tasks: Sequence[Tries]) -> dict[str, object]:
+def build(tasks: Sequence[TaskAttempts]) -> dict[str, object]:
     """`picker` of results.json, over measured tasks; empty where nothing is known of attempts.
 
     Attempts that came to nothing through nobody's failure are none that could be picked.
@@ -53,14 +53,14 @@ def said(content: Mapping[str, Any]) -> list[str]:
     return [f"picker        {meant}; best possible pick {shown}, ours {content['picks']['ours']['low']}"]
 
 
-def _precision(attempts: Sequence[Tried]) -> dict[str, object]:
+def _precision(attempts: Sequence[AttemptOutcome]) -> dict[str, object]:
     """Of plausible attempts with a verdict, how many are resolved."""
     plausible = [attempt.resolved for attempt in attempts if attempt.plausible]
     known = [resolved for resolved in plausible if resolved is not None]
     return {**rate(sum(known), len(known)), "unknown": len(plausible) - len(known)}
 
 
-def _missed(attempts: Sequence[Tried]) -> dict[str, object]:
+def _missed(attempts: Sequence[AttemptOutcome]) -> dict[str, object]:
     """Of resolved attempts, how many nobody took for plausible; more of the others may be resolved."""
     right = [attempt for attempt in attempts if attempt.resolved]
     others = [attempt.resolved for attempt in attempts if not attempt.plausible]
@@ -71,7 +71,7 @@ def _missed(attempts: Sequence[Tried]) -> dict[str, object]:
     }
 
 
-def _best(tasks: Sequence[Tries]) -> dict[str, float]:
+def _best(tasks: Sequence[TaskAttempts]) -> dict[str, float]:
     """Who knew all verdicts."""
     found = [[attempt.resolved for attempt in task.answered] for task in tasks]
     low = sum(True in verdicts for verdicts in found)
@@ -83,7 +83,7 @@ def _single(picked: Sequence[bool | None], of: int) -> dict[str, float]:
     return _of(low, of, low + picked.count(None))
 
 
-def _random(tasks: Sequence[Tries]) -> dict[str, float]:
+def _random(tasks: Sequence[TaskAttempts]) -> dict[str, float]:
     """What to expect of one attempt of each task, drawn blindly."""
     low = high = 0.0
     for task in tasks:

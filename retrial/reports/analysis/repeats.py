@@ -16,8 +16,8 @@ from typing import Any
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
-from retrial.reports.rows import Row
-from retrial.system.console import counted, printable, some
+from retrial.reports.rows import ScoredRow
+from retrial.system.console import first_few, pluralise, printable
 from retrial.types import Status, Verdict
 
 IDENTICAL = (
@@ -178,7 +178,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-def flaky(scorings: Sequence[Sequence[Row]]) -> dict[str, Any]:
+def flaky(scorings: Sequence[Sequence[ScoredRow]]) -> dict[str, Any]:
     """`repeats` in results.json: whose verdict was not the same in all scorings that could measure it, and by which
     tests. What could not be measured is our fault, and no sign of a flaky test."""
     verdicts: dict[str, list[Verdict]] = {}
@@ -218,22 +218,24 @@ def told(content: Mapping[str, Any]) -> str:
     if not found:
         return ""
     lines = [
-        f"flaky         {len(found['flaky'])} of {counted(found['of'], 'instance')} gave different verdicts "
+        f"flaky         {len(found['flaky'])} of {pluralise(found['of'], 'instance')} gave different verdicts "
         f"in {found['times']} scorings" + (":" if found["flaky"] else ""),
         *(f"  {key}: {_shown(each)}" for key, each in list(found["flaky"].items())[:SHOWN]),
     ]
     if len(found["flaky"]) > SHOWN:
         lines.append(f"  and {len(found['flaky']) - SHOWN} more")
     if found["flaky_tests"]:
-        lines.append(f"  tests that differ in others, without changing a verdict: {some(list(found['flaky_tests']))}")
+        lines.append(
+            f"  tests that differ in others, without changing a verdict: {first_few(list(found['flaky_tests']))}"
+        )
     if found["not_measured"]:
-        lines.append(f"  not measured in every scoring: {some(found['not_measured'])}")
+        lines.append(f"  not measured in every scoring: {first_few(found['not_measured'])}")
     return "\n".join(lines)
 
 
 def _shown(each: Mapping[str, Any]) -> str:
     tests = [f"{printable(name)} ({', '.join(map(_word, own))})" for name, own in each["tests"].items()]
-    return some(tests) if tests else f"({', '.join(map(_word, each['outcomes']))})"
+    return first_few(tests) if tests else f"({', '.join(map(_word, each['outcomes']))})"
 
 
 def _word(status: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from retrial.errors import UsageError
 from retrial.store import integrity
 from retrial.store.runs import read_json
-from retrial.system.console import counted, some
+from retrial.system.console import first_few, pluralise
 from retrial.types import Outcome
 
 ABOUT = (
@@ -116,7 +116,9 @@ def read_results(path: Path) -> dict[str, Any]:
         kind = f"of a {content['kind']}" if isinstance(content, dict) else "no JSON object"
         raise UsageError(f"{path} is {kind}, not the results of one run: name a run that report.py has scored.")
     known = {str(outcome) for outcome in Outcome}
-    if not integrity.fits(content, RESULTS) or not all(row["outcome"] in known for row in content["instances"]):
+    if not integrity.matches_schema(content, RESULTS) or not all(
+        row["outcome"] in known for row in content["instances"]
+    ):
         raise UsageError(f"{path} is no results.json that report.py wrote: it lacks what every one has.")
     return content
 
@@ -124,7 +126,7 @@ def read_results(path: Path) -> dict[str, Any]:
 def read_config(path: Path) -> dict[str, Any]:
     """The run.json beside one; nothing where there is none, or another's: then it is not known how the run was made."""
     found = read_json(path) if path.is_file() else {}
-    return found if integrity.fits(found, CONFIG) else {}
+    return found if integrity.matches_schema(found, CONFIG) else {}
 
 
 def refuse_other_benchmark(a: Side, b: Side) -> None:
@@ -168,7 +170,7 @@ def _other_conditions(a: Side, b: Side) -> Iterator[str]:
     yield from _other_environments(a, b)
     only_a, only_b = a.selected - b.selected, b.selected - a.selected
     if only_a or only_b:
-        yield f"selection differs: {counted(len(only_a), 'task')} only in {a.name}, {len(only_b)} only in {b.name}"
+        yield f"selection differs: {pluralise(len(only_a), 'task')} only in {a.name}, {len(only_b)} only in {b.name}"
 
 
 def _conditions(side: Side) -> dict[str, Any]:
@@ -201,7 +203,7 @@ def _other_environments(a: Side, b: Side) -> Iterator[str]:
         if names := sorted(name for name in one.keys() & two.keys() if one[name] != two[name]):
             versions = [each[names[0]].get("versions") for each in (one, two)]
             tools = f": {_value(versions[0])} in {a.name}, {_value(versions[1])} in {b.name}"
-            yield f"environment{where} differs ({some(names)}){tools if versions[0] != versions[1] else ''}"
+            yield f"environment{where} differs ({first_few(names)}){tools if versions[0] != versions[1] else ''}"
 
 
 def _part(value: Any, *names: str) -> Any:

@@ -10,7 +10,7 @@ from retrial.reports.exports import Export, objections
 from retrial.reports.exports.cases import Case, Kind, every
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
-from retrial.system.console import counted, money
+from retrial.system.console import money, pluralise
 
 ROWS = 300
 """Of unresolved tasks. With every cell as long as it may be, all of it stays below the 1 MiB that GitHub takes."""
@@ -184,7 +184,7 @@ def _unresolved(cases: Sequence[Case]) -> list[str]:
     if not rows:
         return []
     listed = _table(("task", "outcome", "tests passed", "reason"), rows, ROWS)
-    return ["<details>", f"<summary>{counted(len(rows), 'unresolved task')}</summary>", "", *listed, "", "</details>"]
+    return ["<details>", f"<summary>{pluralise(len(rows), 'unresolved task')}</summary>", "", *listed, "", "</details>"]
 
 
 def make() -> Export:

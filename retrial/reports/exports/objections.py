@@ -9,8 +9,8 @@ from retrial.reports.exports.cases import made_elsewhere
 from retrial.reports.exports.preds import rows
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
-from retrial.system.console import counted
-from retrial.system.console import some as some_of
+from retrial.system.console import first_few as some_of
+from retrial.system.console import pluralise
 
 FORBIDDEN = "original"
 """Of `--visible-tests`: the files of the hidden tests were known."""
@@ -59,7 +59,7 @@ def _gaps(content: Mapping[str, Any], predicted: set[str]) -> Iterator[str]:
     if missing := size - len(predicted):
         yield f"{missing} of {size} tasks have no prediction: leaderboards count them as unresolved."
     if unmeasured := sorted(predicted.intersection(content["not_measured"])):
-        yield f"{counted(len(unmeasured), 'task')} could not be measured: run report.py again ({_some(unmeasured)})."
+        yield f"{pluralise(len(unmeasured), 'task')} could not be measured: run report.py again ({_some(unmeasured)})."
     if skipped := sorted(predicted.intersection(content["skipped"])):
         yield f"Skipped for want of a toolchain: {_some(skipped)}."
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrial.store.runs import FROM_CACHE, Run
-from retrial.system.secrets import KNOWN
+from retrial.system.secrets import MASKER
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,10 +100,10 @@ def _packed_details(run: Run, content: Mapping[str, Any]) -> Iterator[tuple[str,
         material = instance.Material(
             row=row,
             # Masked once more: packed, nobody could; and not every key was known when these were written.
-            patch=KNOWN.masked(patches.get(instance_id, "")),
-            chat=KNOWN.masked(run.chat(instance_id)),
+            patch=MASKER.masked(patches.get(instance_id, "")),
+            chat=MASKER.masked(run.chat(instance_id)),
             # Where it was known before, all else is the same.
-            log=KNOWN.masked(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
+            log=MASKER.masked(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
         )
         key = material.key(most, version)
         yield key, before.get(key) or _packed(instance.render(template, material, most))

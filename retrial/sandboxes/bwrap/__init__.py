@@ -19,7 +19,7 @@ from retrial.sandboxes.bwrap import cgroup, process, toolchain_store
 from retrial.sandboxes.probe import numbers
 from retrial.system import host
 from retrial.system.paths import secret_paths, secrets_below
-from retrial.types import Environment, Execution, Job, Machine, fingerprint
+from retrial.types import Environment, Execution, HostCapacity, Job, fingerprint
 
 NO_IMAGES = "these tasks live in images: start a Docker engine, and use it (--sandbox docker)."
 
@@ -79,7 +79,7 @@ class Bwrap:
         memory = {} if method.bounded else {"memory": UNBOUNDED}
         return {"sandbox": self.name, "version": process.version(), "limits": method.name, **memory}
 
-    def machine(self) -> Machine:
+    def machine(self) -> HostCapacity:
         return host.here()
 
     def run(self, job: Job) -> Execution:

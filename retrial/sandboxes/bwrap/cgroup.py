@@ -182,8 +182,8 @@ def _delegate(folder: Path) -> bool:
 def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
     """A new cgroup below each of these parents. Its name begins with ours, so that others can tell who left it."""
     for parent in settings:
-        leases.mark(leases.Kind.CGROUPS, parent)
-    name = f"{leases.me().name}-{secrets.token_hex(6)}"
+        leases.register(leases.Kind.CGROUPS, parent)
+    name = f"{leases.current().name}-{secrets.token_hex(6)}"
     folders = [parent / name for parent in settings]
     try:
         for folder, values in zip(folders, settings.values(), strict=True):
@@ -260,7 +260,7 @@ class _Cgroup:
             while folder.exists() and not _removed(folder) and next(looks, False):
                 pass
             if folder.exists():
-                leases.me().leaves(f"cgroup {folder}")
+                leases.current().leaves(f"cgroup {folder}")
 
 
 def _looks(patience: float) -> Iterator[bool]:

@@ -139,7 +139,7 @@ class Bubble:
 def _outer_variables() -> dict[str, str]:
     """With our name: bwrap dies with us, but the copy that it makes of itself does so only once it is laid out."""
     found = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
-    return {**found, leases.VARIABLE: leases.mark(leases.Kind.PROCESSES, "")}
+    return {**found, leases.VARIABLE: leases.register(leases.Kind.PROCESSES, "")}
 
 
 def check_tool() -> None:

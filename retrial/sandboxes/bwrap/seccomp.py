@@ -23,7 +23,7 @@ OTHER_NUMBERS = 0x40000000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Architecture:
     kind: int
     """As the kernel's audit names it. A program of another kind (32 bits) has other numbers, and is refused all."""
     never: tuple[int, ...]
@@ -32,8 +32,8 @@ class Machine:
 
 
 MACHINES = {
-    "x86_64": Machine(kind=0xC000003E, never=(248, 249, 250, 425), socket=41),
-    "aarch64": Machine(kind=0xC00000B7, never=(217, 218, 219, 425), socket=198),
+    "x86_64": Architecture(kind=0xC000003E, never=(248, 249, 250, 425), socket=41),
+    "aarch64": Architecture(kind=0xC00000B7, never=(217, 218, 219, 425), socket=198),
 }
 
 
@@ -43,7 +43,7 @@ def refused() -> bytes:
     return b"".join(struct.pack("=HBBI", *each) for each in _program(machine)) if machine else b""
 
 
-def _program(machine: Machine) -> Iterator[tuple[int, int, int, int]]:
+def _program(machine: Architecture) -> Iterator[tuple[int, int, int, int]]:
     """(What to do, instructions to skip if so, and if not, with which number)."""
     never = len(machine.never)
     yield LOAD, 0, 0, KIND

@@ -21,7 +21,7 @@ from retrial.sandboxes import stream, supervisor
 from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
 from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
 from retrial.system import host, leases
-from retrial.types import Environment, Execution, Job, Machine
+from retrial.types import Environment, Execution, HostCapacity, Job
 
 LABEL = "retrial"
 """Its value names the owner."""
@@ -88,13 +88,13 @@ class Docker:
             version = client.version()
         return {"sandbox": self.name, "version": str(version["Version"]), "limits": "engine"}
 
-    def machine(self) -> Machine:
+    def machine(self) -> HostCapacity:
         """The engine's. Behind a socket of this host it is this one, or a part of it, where others use memory too."""
         with engine() as client:
             said = client.info()
-        found = Machine(cores=said["NCPU"], memory_mb=said["MemTotal"] / (1 << 20))
+        found = HostCapacity(cores=said["NCPU"], memory_mb=said["MemTotal"] / (1 << 20))
         if _is_here():
-            return Machine(cores=found.cores, memory_mb=min(found.memory_mb, host.free_mb()))
+            return HostCapacity(cores=found.cores, memory_mb=min(found.memory_mb, host.free_mb()))
         return found
 
     def run(self, job: Job) -> Execution:
@@ -171,7 +171,7 @@ def _api_version() -> str:
 @contextmanager
 def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     """A container of ours; gone afterwards, and everything in it."""
-    owner = leases.mark(leases.Kind.CONTAINERS, address())
+    owner = leases.register(leases.Kind.CONTAINERS, address())
     name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
@@ -188,7 +188,7 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
                 removed = True
         finally:
             if not removed:
-                leases.me().leaves(f"container {name}")
+                leases.current().leaves(f"container {name}")
 
 
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:

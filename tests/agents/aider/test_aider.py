@@ -13,8 +13,8 @@ from retrial.agents import aider
 from retrial.agents.aider import install
 from retrial.agents.aider import report as aider_report
 from retrial.agents.aider.install import Installation
-from retrial.agents.isolation import Errand, Ran
-from retrial.attempts import Effort
+from retrial.agents.isolation import AgentCommand, AgentExit
+from retrial.attempts import AgentResult
 from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.options import HarnessOptions
@@ -159,7 +159,7 @@ class Told:
 
     def __init__(self, report: object, *, timed_out: bool = False) -> None:
         code = None if timed_out else 0
-        self._ran = Ran(exit_code=code, output="Traceback\nOops.\n", timed_out=timed_out, results=files(report))
+        self._ran = AgentExit(exit_code=code, output="Traceback\nOops.\n", timed_out=timed_out, results=files(report))
 
     def unavailable(self) -> str:
         return ""
@@ -167,11 +167,13 @@ class Told:
     def describe(self) -> Mapping[str, object]:
         return {"isolated": True, "cell": "told"}
 
-    def run(self, errand: Errand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]) -> Ran:
+    def run(
+        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+    ) -> AgentExit:
         return self._ran
 
 
-def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Callable[[], Effort]]:
+def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Callable[[], AgentResult]]:
     """The chat that it spends from, and how to have what the agent makes of the cell's report."""
     agent = aider.AiderAgent(
         installation=Installation(python="python", version="0", python_version="3"),

@@ -11,7 +11,7 @@ import pytest
 
 from retrial.agents import aider
 from retrial.agents.aider.install import Installation
-from retrial.attempts import Effort
+from retrial.attempts import AgentResult
 from retrial.errors import ModelError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import open_workspace
@@ -38,14 +38,14 @@ def installation() -> Installation:
     return parts.aider()
 
 
-Solve = Callable[..., tuple[Effort, str]]
+Solve = Callable[..., tuple[AgentResult, str]]
 
 
 @pytest.fixture
 def solve(tmp_path: Path, installation: Installation) -> Solve:
     """Runs the agent on a task, in its cell, as the ladder does; returns what it says and the patch."""
 
-    def run(task: Task, url: str, edit_format: str = "whole", turns: int = 2) -> tuple[Effort, str]:
+    def run(task: Task, url: str, edit_format: str = "whole", turns: int = 2) -> tuple[AgentResult, str]:
         harness = HarnessOptions(agent="aider", api_base=url, aider_python=installation.python, turns=turns)
         agent = aider.make(Context(options=harness, model="gpt-test", edit_format=edit_format))
         with open_workspace(task.tree) as workspace:

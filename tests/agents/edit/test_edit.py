@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.attempts import Attempt, Effort
+from retrial.attempts import AgentResult, Attempt
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Reply, Request, ToolCall
 from retrial.patches import git
@@ -52,7 +52,7 @@ def exercise(folder: Path, **files: str) -> Task:
     return task
 
 
-def effort(made: Attempt) -> Effort:
+def effort(made: Attempt) -> AgentResult:
     assert made.effort is not None
     return made.effort
 

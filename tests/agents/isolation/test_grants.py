@@ -9,7 +9,7 @@ import pytest
 
 from retrial import agents
 from retrial.agents.isolation import grants
-from retrial.agents.isolation.grants import Given
+from retrial.agents.isolation.grants import Grants
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 
@@ -76,13 +76,13 @@ def test_where_answers_are_kept_cannot_be_named(place: str, tmp_path: Path, monk
 def test_secrets_below_what_is_shown_are_covered_by_their_path_there(tmp_path: Path) -> None:
     (tmp_path / "real" / "cache").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    given = Given(secrets=(tmp_path / "real" / "cache", tmp_path / "real" / "none"))
+    given = Grants(secrets=(tmp_path / "real" / "cache", tmp_path / "real" / "none"))
     assert given.covered((tmp_path / "link",)) == (tmp_path / "link" / "cache",)
     assert given.covered((tmp_path / "real" / "cache",)) == ()
 
 
 def test_what_is_in_view_anyway_is_not_shown_twice_but_what_was_covered_is(tmp_path: Path) -> None:
-    given = Given(paths=(tmp_path, tmp_path / "bin", Path("/usr/bin")), secrets=(tmp_path / "cache",))
+    given = Grants(paths=(tmp_path, tmp_path / "bin", Path("/usr/bin")), secrets=(tmp_path / "cache",))
     assert given.shown((tmp_path / "cache" / "tool",), ("/usr",)) == (tmp_path, tmp_path / "cache" / "tool")
 
 

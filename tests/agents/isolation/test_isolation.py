@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retrial.agents import isolation
-from retrial.agents.isolation import Cell, Errand, Ran
+from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.isolation.runner import OUTPUT_BYTES, RESULT_BYTES
 from retrial.errors import SandboxError, UsageError
 from retrial.languages.python.toolchain import interpreter
@@ -58,7 +58,7 @@ def options(kind: str, **more: Any) -> HarnessOptions:
 
 
 @functools.cache
-def plain(kind: str) -> Cell:
+def plain(kind: str) -> Isolation:
     """A cell whose agent is given nothing."""
     return isolation.choose(options(kind))
 
@@ -88,14 +88,14 @@ def plenty() -> float:
 
 
 def run(
-    cell: Cell,
+    cell: Isolation,
     workspace: Folder,
     script: str,
     check: Callable[[], Verdict] = no_tests,
     left: Callable[[], float] = plenty,
     **more: Any,
-) -> Ran:
-    return cell.run(Errand(command=("/bin/sh", "-c", script), **more), workspace, check, left)
+) -> AgentExit:
+    return cell.run(AgentCommand(command=("/bin/sh", "-c", script), **more), workspace, check, left)
 
 
 def test_a_program_edits_its_workspace_and_says_how_it_went(kind: str, workspace: Folder) -> None:
@@ -340,7 +340,7 @@ def test_it_reaches_a_server_on_this_host(kind: str, workspace: Folder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         script = f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo hello >&3"
-        errand = Errand(command=("/bin/bash", "-c", script))
+        errand = AgentCommand(command=("/bin/bash", "-c", script))
         assert plain(kind).run(errand, workspace, no_tests, plenty).exit_code == 0
         with server.accept()[0] as wire:
             assert wire.recv(100) == b"hello\n"

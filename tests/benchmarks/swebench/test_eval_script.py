@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.swebench import eval_script
-from retrial.benchmarks.swebench.container_script import JOB, SCRIPT, TESTS_GO_HERE, with_tests
+from retrial.benchmarks.swebench.container_script import INSERT_TESTS_MARKER, JOB, SCRIPT, with_tests
 from retrial.benchmarks.swebench.official_grader import END, START
 from tests.support.image_task import BASE_COMMIT, EVAL_SCRIPT, TEST_PATCH
 
@@ -48,7 +48,7 @@ def test_with_a_network_everything_is_as_the_row_has_it() -> None:
     script = eval_script.hidden(EVAL_SCRIPT, network=True, lean=True)
     before, _, _ = EVAL_SCRIPT.partition(": '>>>>> End Test Output'")
     first, *lines = before.split("\n")
-    own = ("{", ': >"$RETRIAL_JOB/eval.sh"', ': >"$RETRIAL_JOB/lean.sh"', TESTS_GO_HERE)
+    own = ("{", ': >"$RETRIAL_JOB/eval.sh"', ': >"$RETRIAL_JOB/lean.sh"', INSERT_TESTS_MARKER)
     assert [line for line in script.split("\n") if line not in own][: len(lines)] == [first, *lines[:-1]]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retrial.benchmarks.swebench import container_script, official_grader
-from retrial.benchmarks.swebench.grader import disputed, network_needed, settle
+from retrial.benchmarks.swebench.grader import disagrees_with_official, network_needed, resolve_dispute
 from retrial.grading.judge import judge
 from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 
@@ -19,7 +19,10 @@ PASSED = ("PASSED t.py::new", "PASSED t.py::old", "PASSED t.py::many[one-a]", "P
 
 
 def ran(*lines: str, exit_code: int | None = 0, applied: str = "git apply") -> Execution:
-    said = [f"{container_script.APPLIED}{applied}", f"{container_script.STARTED}{container_script.LEAN}"]
+    said = [
+        f"{container_script.APPLIED}{applied}",
+        f"{container_script.STARTED}{container_script.SCRIPT_WITHOUT_INSTALL}",
+    ]
     marked = [f"+ : '{official_grader.START}'", *lines, f"+ : '{official_grader.END}'", ""]
     return Execution(exit_code=exit_code, stdout="\n".join([*said, *marked]), stderr="", seconds=1.0)
 
@@ -84,7 +87,7 @@ def test_a_patch_that_breaks_the_install_is_a_failed_build_whatever_the_tests_pr
     )
     verdict = judge(CHECK, replace(execution, stdout=log))
     assert (verdict.outcome, verdict.official) == (Outcome.BUILD_FAILED, None)
-    assert CHECK.required is not None and not disputed(CHECK.required, verdict)
+    assert CHECK.required is not None and not disagrees_with_official(CHECK.required, verdict)
 
 
 def test_an_image_without_what_it_takes_is_not_the_models_failure() -> None:
@@ -204,16 +207,16 @@ def test_a_weak_canary_alone_is_a_weak_proof() -> None:
 def test_a_wrong_patch_is_no_forger() -> None:
     verdict = of_planted(*PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, STRONG_FAILED)
     assert (verdict.outcome, verdict.official, verdict.exit_code) == (Outcome.TESTS_FAILED, False, 1)
-    assert not disputed(REQUIRED, verdict) and WEAK not in verdict.telling
+    assert not disagrees_with_official(REQUIRED, verdict) and WEAK not in verdict.telling
 
 
 def test_after_a_conflict_a_wrong_patch_is_no_forger_either() -> None:
     wrong = ran(
         *PASSED[1:], "FAILED t.py::new - no", WEAK_FAILED, exit_code=1, applied=f"patch{container_script.CONFLICT}"
     )
-    assert not disputed(REQUIRED, judge(PLANTED, wrong))
+    assert not disagrees_with_official(REQUIRED, judge(PLANTED, wrong))
     forged = ran(*PASSED, applied=f"patch{container_script.CONFLICT}")
-    assert disputed(REQUIRED, judge(PLANTED, forged))
+    assert disagrees_with_official(REQUIRED, judge(PLANTED, forged))
 
 
 def test_the_tasks_own_failures_keep_their_status() -> None:
@@ -239,21 +242,21 @@ def test_what_the_official_grading_believes_is_doubted(
 ) -> None:
     verdict = of_planted(*lines, exit_code=exit_code)
     assert (verdict.outcome, verdict.rule, verdict.official, verdict.proof) == (outcome, rule, True, "")
-    assert disputed(REQUIRED, verdict) and verdict.reason
+    assert disagrees_with_official(REQUIRED, verdict) and verdict.reason
     # A reference in which all is as it should be bears it out,
-    assert settle(REQUIRED, verdict, reference(*GOOD)).outcome is outcome
+    assert resolve_dispute(REQUIRED, verdict, reference(*GOOD)).outcome is outcome
     # one that shows the same takes it back,
-    settled = settle(REQUIRED, verdict, reference(*lines, exit_code=exit_code))
+    settled = resolve_dispute(REQUIRED, verdict, reference(*lines, exit_code=exit_code))
     assert (settled.outcome, settled.reason, settled.rule) == (Outcome.RESOLVED, "", "")
     # and one that fails itself says nothing.
-    assert settle(REQUIRED, verdict, reference(*lines[1:])) == verdict
+    assert resolve_dispute(REQUIRED, verdict, reference(*lines[1:])) == verdict
 
 
 def test_a_canary_that_the_reference_passes_too_proves_nothing() -> None:
     lines = (*PASSED, WEAK_FAILED, STRONG_PASSED)
-    settled = settle(REQUIRED, of_planted(*lines), reference(*lines))
+    settled = resolve_dispute(REQUIRED, of_planted(*lines), reference(*lines))
     assert (settled.proof, settled.exit_code) == ("canary-weak", 0)
-    unseen = settle(REQUIRED, of_planted(*PASSED, exit_code=0), reference(*PASSED, exit_code=0))
+    unseen = resolve_dispute(REQUIRED, of_planted(*PASSED, exit_code=0), reference(*PASSED, exit_code=0))
     assert unseen.proof == "log"
 
 

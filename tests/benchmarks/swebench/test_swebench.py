@@ -47,7 +47,7 @@ def test_the_answer_asks_for_the_tests_of_the_row(tmp_path: Path) -> None:
     required = answer.check.required
     assert required is not None and required.parser == "parse_log_pytest"
     assert required.fail_to_pass == ("tests/test_calc.py::test_sub", "tests/test_calc.py::test_sub_nothing")
-    assert set(answer.check.files) == {container_script.SCRIPT, container_script.LEAN}
+    assert set(answer.check.files) == {container_script.SCRIPT, container_script.SCRIPT_WITHOUT_INSTALL}
     assert required.files == ("tests/test_calc.py",)
 
 

@@ -14,9 +14,9 @@ from retrial.benchmarks import RemoteBenchmark, open_benchmark
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors.ray.member import declare, machines
 from retrial.options import ReportOptions
-from retrial.protocols import Context, Executor, Sandbox, Site
+from retrial.protocols import Context, Executor, Sandbox, WorkerNode
 from retrial.sandboxes.prepare import RemoteSandbox
-from retrial.sandboxes.throttled import Bounded
+from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.system.shutdown import Stop
 from retrial.types import Environment
 from tests.conftest import Run
@@ -71,13 +71,13 @@ def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 class Elsewhere:
     """Work that gets ready on each machine as it is told."""
 
-    def __init__(self, prepare: Callable[[Site], Callable[[int], object]]) -> None:
+    def __init__(self, prepare: Callable[[WorkerNode], Callable[[int], object]]) -> None:
         self._prepare = prepare
 
     def __call__(self, job: int) -> object:
         raise AssertionError("this is not the machine to do it on")
 
-    def elsewhere(self) -> Callable[[Site], Callable[[int], object]]:
+    def elsewhere(self) -> Callable[[WorkerNode], Callable[[int], object]]:
         return self._prepare
 
 
@@ -90,7 +90,7 @@ def executor(cluster: TwoNodes) -> Executor:
 
 @pytest.mark.real
 def test_work_is_made_anew_on_every_node_with_its_slots(executor: Executor) -> None:
-    def prepare(site: Site) -> Callable[[int], tuple[int, int, int]]:
+    def prepare(site: WorkerNode) -> Callable[[int], tuple[int, int, int]]:
         return lambda job: (job, site.slots, os.getpid())
 
     results = [result for _, result in executor.run(Elsewhere(prepare), range(40)) if isinstance(result, tuple)]
@@ -105,7 +105,7 @@ def test_a_node_that_cannot_do_it_is_left_out_and_the_other_does_all(
 ) -> None:
     first = str(tmp_path / "first")
 
-    def prepare(site: Site) -> Callable[[int], int]:
+    def prepare(site: WorkerNode) -> Callable[[int], int]:
         try:
             os.close(os.open(first, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -118,7 +118,7 @@ def test_a_node_that_cannot_do_it_is_left_out_and_the_other_does_all(
 
 @pytest.mark.real
 def test_where_no_node_can_do_it_nothing_is_measured(executor: Executor) -> None:
-    def prepare(site: Site) -> Callable[[int], int]:
+    def prepare(site: WorkerNode) -> Callable[[int], int]:
         raise EnvironmentMissing("the toolchain go is missing")
 
     results = dict(executor.run(Elsewhere(prepare), range(5)))
@@ -168,8 +168,8 @@ def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address
 
 @pytest.mark.real
 def test_what_is_used_elsewhere_is_in_the_drivers_record(bwrap: Sandbox) -> None:
-    driver = Bounded(bwrap, 1)
-    there = Bounded(bwrap, 1, noted=driver.note)
+    driver = ThrottledSandbox(bwrap, 1)
+    there = ThrottledSandbox(bwrap, 1, noted=driver.note)
     there.digest(PYTHON)
     assert driver.record() == there.record() != {}
 
@@ -181,7 +181,9 @@ def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sa
     benchmark = open_benchmark(Context(options=options, name=str(root)))
     image = Environment(name="image", image="some/image:1", language="", tree="/testbed")
     with pytest.raises(UsageError, match="bwrap cannot be used"):
-        RemoteSandbox.of(options, bwrap.name, {image}).open(Site(slots=1, stop=Stop()), Bounded(bwrap, 1))
+        RemoteSandbox.of(options, bwrap.name, {image}).open(
+            WorkerNode(slots=1, stop=Stop()), ThrottledSandbox(bwrap, 1)
+        )
     there = RemoteBenchmark.of(options, benchmark)
     write_exercise(root, "sum-up", stub="def add(a, b):\n    return 0\n")
     with pytest.raises(UsageError, match="is another one there"):

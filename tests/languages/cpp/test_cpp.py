@@ -19,7 +19,7 @@ from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.sandboxes import bwrap
-from retrial.sandboxes.prepare import make_ready, skipped
+from retrial.sandboxes.prepare import prepare_all, unsupported_tasks
 from retrial.types import Execution, Outcome, Status, Task
 from tests.parts import ready
 
@@ -209,14 +209,14 @@ def test_without_boost_only_tasks_that_need_it_are_skipped(tmp_path: Path, monke
     build.write_text(build.read_text() + "\nfind_package(Boost 1.58 REQUIRED COMPONENTS date_time)\n")
     tasks = Exercism(tmp_path, "here").tasks()
     sandbox = ready("bwrap", tasks[1].environment)
-    assert skipped(tasks, sandbox) == {}
+    assert unsupported_tasks(tasks, sandbox) == {}
     # As on a host that does not have it; nothing else of the toolchain is touched.
     monkeypatch.setitem(cpp.TOOLS, "Boost", "false")
     bwrap._toolchain.cache_clear()
     try:
-        assert skipped(tasks, sandbox) == {"aider_cpp_plain_table": cpp.NO_BOOST}
+        assert unsupported_tasks(tasks, sandbox) == {"aider_cpp_plain_table": cpp.NO_BOOST}
         (left,) = (task.environment for task in tasks if not task.environment.needs)
-        versions = make_ready(sandbox, [left], tmp_path / "cache", print).versions[left]
+        versions = prepare_all(sandbox, [left], tmp_path / "cache", print).versions[left]
         assert [line.partition(":")[0] for line in versions] == ["g++", "cmake", "make"]
     finally:
         bwrap._toolchain.cache_clear()

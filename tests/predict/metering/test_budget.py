@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from retrial.attempts import Effort, Prediction
+from retrial.attempts import AgentResult, Prediction
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Message, Reply, Request, ToolCall, Usage
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
-from retrial.executors.limiter import Turns
+from retrial.executors.limiter import FairLimiter
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models import ModelSettings, local, wire
 from retrial.models.prices import Price, price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, most, prompt_tokens, purse
-from retrial.predict.metering.driver import Desk
+from retrial.predict.metering.budget import Budget, prompt_tokens, task_budget, worst_case_cost
+from retrial.predict.metering.driver import DriverService
 from retrial.protocols import Chat, Context, Sandbox, Workspace
 from retrial.store.journal import Journal
 from retrial.store.runs import Run
@@ -131,13 +131,13 @@ def test_calls_and_functions_are_paid_for_too() -> None:
 
 def test_the_most_is_the_dearest_prompt_and_the_longest_reply() -> None:
     question = Request(messages=(Message(role="user", content="x" * 1000),), max_tokens=100)
-    assert most(question, PRICE) == pytest.approx((1032 * 1.0 + 100 * 10.0) / 1e6)
+    assert worst_case_cost(question, PRICE) == pytest.approx((1032 * 1.0 + 100 * 10.0) / 1e6)
     known = price("anthropic/claude-opus-4", None)
     assert known is not None
     # To put a prompt into the cache is dearer there.
-    assert most(question, known) == pytest.approx(known.cost(1032, 100, cache_write=1032))
-    assert most(question, known) > known.cost(1032, 100)
-    assert most(question, None) == 0.0
+    assert worst_case_cost(question, known) == pytest.approx(known.cost(1032, 100, cache_write=1032))
+    assert worst_case_cost(question, known) > known.cost(1032, 100)
+    assert worst_case_cost(question, None) == 0.0
 
 
 @pytest.mark.real
@@ -201,18 +201,18 @@ def test_a_journal_knows_what_may_have_been_spent(lines: list[dict[str, object]]
 def test_a_task_out_of_money_for_replies_that_did_not_arrive_is_not_measured() -> None:
     killed = [ASKED, answered(0.1), ASKED]
     with pytest.raises(BudgetSpent, match=r"0\.6000 USD spent, 0\.5000 of it for replies that did not arrive"):
-        purse(1.0, killed).check(0.5)
-    purse(1.1, killed).check(0.5)
+        task_budget(1.0, killed).check(0.5)
+    task_budget(1.1, killed).check(0.5)
     with pytest.raises(OutOfMoney):
-        purse(1.0, [ASKED, answered(0.6)]).check(0.5)
+        task_budget(1.0, [ASKED, answered(0.6)]).check(0.5)
     with pytest.raises(OutOfMoney):
-        purse(1.0, [*killed, ASKED, answered(0.5)]).check(0.5)
+        task_budget(1.0, [*killed, ASKED, answered(0.5)]).check(0.5)
 
 
 def test_what_a_lost_worker_had_asked_may_be_billed_and_the_sum_stays_known(tmp_path: Path) -> None:
     stop, budget = Stop(), Budget(None)
-    turns = Turns(1, stop)
-    desk = Desk(Run(tmp_path, "r"), budget, turns, stop)
+    turns = FairLimiter(1, stop)
+    desk = DriverService(Run(tmp_path, "r"), budget, turns, stop)
     number = desk.begin("t", b"", 0.01)
     desk.lost("t")
     assert budget.shown() == "0.0100 USD (0.0100 of it perhaps not billed)"
@@ -223,14 +223,14 @@ def test_what_a_lost_worker_had_asked_may_be_billed_and_the_sum_stays_known(tmp_
 
 
 def test_a_task_that_loses_a_reply_now_is_not_measured_either() -> None:
-    found = purse(1.0, [])
+    found = task_budget(1.0, [])
     found.add(0.1)
     found.lose(0.5)
     with pytest.raises(BudgetSpent):
         found.check(0.5)
     # An agent that asks on its own, and was killed.
     with pytest.raises(BudgetSpent, match="not known"):
-        purse(1.0, [line("attempt_started", attempt=1, spends=True)]).check()
+        task_budget(1.0, [line("attempt_started", attempt=1, spends=True)]).check()
 
 
 class Costly:
@@ -252,13 +252,13 @@ class Spender:
         self._left = list(costs)
         self._fails = fails
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         spent = Usage(calls=1, prompt_tokens=1000, completion_tokens=100, cost=self._left.pop(0))
         if self._fails:
             model.spend(spent)
             raise ModelError("The provider is down.")
         workspace.write(task.editable[0], WRONG.encode())
-        return Effort(edit_outcome=True, spent=spent)
+        return AgentResult(edit_outcome=True, spent=spent)
 
 
 def spending(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retrial.attempts import Attempt
-from retrial.chat import Message, Place, Reply, Request, ToolCall, Usage
+from retrial.chat import CallId, Message, Reply, Request, ToolCall, Usage
 from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import make
@@ -85,7 +85,7 @@ def end(journal: Journal, number: int = 1, error: str = "") -> None:
 
 
 def at(request: Request = ASKED, *, task: str = "one", attempt: int = 1, call: int = 1) -> Request:
-    return replace(request, place=Place(instance_id=task, attempt=attempt, call=call), timeout=1.0)
+    return replace(request, place=CallId(instance_id=task, attempt=attempt, call=call), timeout=1.0)
 
 
 def replied(run: Run, request: Request) -> Reply:

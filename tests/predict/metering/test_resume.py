@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from retrial.agents.edit import EditAgent
-from retrial.attempts import Effort, Prediction
+from retrial.attempts import AgentResult, Prediction
 from retrial.benchmarks.exercism import Exercism
 from retrial.chat import Reply, Request, Usage
 from retrial.errors import ModelError
@@ -23,7 +23,7 @@ from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, most
+from retrial.predict.metering.budget import Budget, worst_case_cost
 from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
 from retrial.store import attempt_log, journal, transcript
@@ -335,14 +335,14 @@ class Alone:
     def __init__(self, lives: int = 10) -> None:
         self.done, self._lives = 0, lives
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> Effort:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
         if self.done == self._lives:
             raise Killed
         self.done += 1
         workspace.write(task.editable[0], WRONG.encode())
         workspace.write("conftest.py", b"import sys\n")
         faults = ("no_edit", "malformed", "no_edit")
-        return Effort(
+        return AgentResult(
             edit_outcome=True, tests_outcomes=(check().resolved,), faults=faults, spent=Usage(calls=2, cost=0.1)
         )
 
@@ -371,7 +371,7 @@ def test_no_kill_lets_a_task_spend_more_than_its_limit(undisturbed: Whole, tmp_p
             self.name = name
 
         def complete(self, request: Request) -> Reply:
-            billed.append(most(request, PRICE))
+            billed.append(worst_case_cost(request, PRICE))
             if draw.random() < 0.4:
                 raise Killed
             return Reply(text=reply(WRONG), usage=Usage(calls=1, cost=billed[-1]))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.reports.analysis import counterfactuals, ladder_value
-from retrial.reports.analysis.attempt_outcomes import How, Judged, Known, Place, Tries
+from retrial.reports.analysis.attempt_outcomes import How, Judged, OutcomeResolver, Place, TaskAttempts
 from retrial.store import history
 from retrial.types import Outcome
 from tests.support.rows import attempt, record
@@ -35,7 +35,7 @@ def tries(
     titles: Sequence[str] = TWO,
     sources: Sequence[str] = (),
     visible_is_hidden: bool = False,
-) -> list[Tries]:
+) -> list[TaskAttempts]:
     """From whole records and the outcomes of their chosen patches; `judged` says what other patches are."""
     by_patch = {
         task: {
@@ -43,8 +43,8 @@ def tries(
         }
         for task, own in (judged or {}).items()
     }
-    known = Known(visible_is_hidden=visible_is_hidden, titles=titles, sources=sources, judged=by_patch)
-    return [known.tries(history.brief(each), outcome) for each, outcome in found]
+    known = OutcomeResolver(visible_is_hidden=visible_is_hidden, titles=titles, sources=sources, judged=by_patch)
+    return [known.tries(history.prediction_summary(each), outcome) for each, outcome in found]
 
 
 # One: solved by a at once. Two: a is wrong, b is right. Three: nothing is plausible, a's second is the least bad and is
@@ -177,7 +177,7 @@ def test_an_attempt_that_could_not_be_measured_leaves_a_shorter_ladder_open() ->
     assert (found[0].attempts[0].how, found[0].attempts[0].outcome) == (How.UNKNOWN, Outcome.NOT_MEASURED)
 
 
-def _prefixes(found: Sequence[Tries]) -> list[tuple[Place, ...]]:
+def _prefixes(found: Sequence[TaskAttempts]) -> list[tuple[Place, ...]]:
     rungs = tuple(ladder_value.ladder(found))
     return [rungs[:length] for length in range(1, len(rungs) + 1)]
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from retrial.errors import SandboxError
 from retrial.reports.analysis import pick_quality
-from retrial.reports.analysis.attempt_outcomes import Judged, Known, Tries
+from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.score.rows import brief
+from retrial.score.rows import scored_row
 from retrial.score.save import keep_attempt
 from retrial.store import history
 from retrial.store.json_io import to_json
@@ -53,9 +53,9 @@ def judged(others: Mapping[str, Mapping[str, Outcome]]) -> dict[str, dict[str, J
     }
 
 
-def tries(others: Mapping[str, Mapping[str, Outcome]]) -> list[Tries]:
-    known = Known(visible_is_hidden=False, titles=("m:whole",), judged=judged(others))
-    return [known.tries(history.brief(RECORDS[name]), outcome) for name, outcome in CHOSEN.items()]
+def tries(others: Mapping[str, Mapping[str, Outcome]]) -> list[TaskAttempts]:
+    known = OutcomeResolver(visible_is_hidden=False, titles=("m:whole",), judged=judged(others))
+    return [known.tries(history.prediction_summary(RECORDS[name]), outcome) for name, outcome in CHOSEN.items()]
 
 
 def low_high(found: Any) -> dict[str, tuple[float, float]]:
@@ -116,7 +116,7 @@ def test_the_truth_lies_within_the_bounds(truths: list[list[tuple[bool, bool]]])
                 if revealed or all_told
             }
             outcome = RIGHT if own[0][0] else WRONG
-            look = Known(visible_is_hidden=False, titles=("m",), judged=judged({f"t{number}": told}))
+            look = OutcomeResolver(visible_is_hidden=False, titles=("m",), judged=judged({f"t{number}": told}))
             known.append(look.tries(record(f"t{number}", *goes), outcome))
         return pick_quality.build(known)
 
@@ -153,7 +153,7 @@ def report(**fields: Any) -> Report:
         benchmark="bench",
         benchmark_size=10,
         visible_is_hidden=False,
-        scored=(*map(brief, scored), brief(row("five", Outcome.PATCH_EMPTY, ""))),
+        scored=(*map(scored_row, scored), scored_row(row("five", Outcome.PATCH_EMPTY, ""))),
         **known,
     )
 
@@ -225,7 +225,7 @@ def test_the_terminal_has_a_line_for_the_picker_and_one_for_each_of_a_few_what_i
 def test_shards_of_one_run_are_one_ladder_and_other_runs_have_their_own() -> None:
     goes = [attempt(1, model_patch=f"{name}", dname=name, **RED) for name in ("A", "B")]
     records = {name: record(name, each) for name, each in zip(("one", "two"), goes, strict=True)}
-    rows = [brief(row(name, Outcome.TESTS_FAILED)) for name in records]
+    rows = [scored_row(row(name, Outcome.TESTS_FAILED)) for name in records]
     common: dict[str, Any] = {"run": "R", "benchmark": "b", "benchmark_size": 2, "visible_is_hidden": False}
     both = {"scored": tuple(rows), "records": records, "provenance": {"sources": ["A", "B"]}, **common}
     shards, runs = content(Report(**both, rungs=("m:whole",))), content(Report(**both))

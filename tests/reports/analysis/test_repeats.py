@@ -14,8 +14,8 @@ from retrial.chat import Usage
 from retrial.cli import groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
-from retrial.reports.rows import Row
-from retrial.score.rows import brief
+from retrial.reports.rows import ScoredRow
+from retrial.score.rows import scored_row
 from retrial.types import Outcome, Status, Verdict
 from tests.support.rows import row
 
@@ -160,8 +160,8 @@ def test_the_table_says_it_all_in_a_sentence() -> None:
 # Scorings of one run
 
 
-def scored(instance_id: str, outcome: Outcome, **tests: Status) -> Row:
-    return brief(row(instance_id, Verdict(outcome=outcome, tests=tests)))
+def scored(instance_id: str, outcome: Outcome, **tests: Status) -> ScoredRow:
+    return scored_row(row(instance_id, Verdict(outcome=outcome, tests=tests)))
 
 
 RESOLVED = scored("a", Outcome.RESOLVED, one=PASSED, two=PASSED)

@@ -126,7 +126,7 @@ def test_neither_can_be_the_others_baseline(
     options = replace(ReportOptions(), baseline=baseline)
     with pytest.raises(UsageError, match="neither can be the baseline of the other"):
         gate.refuse(options, [scored])
-    assert gate.judge(options, found[scored]) == ExitCode.MISSED
+    assert gate.check(options, found[scored]) == ExitCode.MISSED
     assert "No significance test applies" in capsys.readouterr().out
 
 
@@ -136,7 +136,7 @@ def test_against_another_baseline_a_run_is_judged_with_what_selected_its_tasks(
     write(home, "cheap", CHEAP)
     write(home, "before", "+" * 10)
     found = write(home, "dear", LEFT, after("cheap"))
-    assert gate.judge(replace(ReportOptions(), baseline="before"), found) == ExitCode.DONE
+    assert gate.check(replace(ReportOptions(), baseline="before"), found) == ExitCode.DONE
     assert "cheap+dear and before solve the same on the 10 tasks" in capsys.readouterr().out
 
 
@@ -145,11 +145,11 @@ def test_of_two_runs_the_one_whose_prior_run_is_missing_is_named(
 ) -> None:
     write(home, "older", LEFT, after("gone"))
     found = write(home, "mine", "+" * 10)
-    assert gate.judge(replace(ReportOptions(), baseline="older"), found) == ExitCode.MISSED
+    assert gate.check(replace(ReportOptions(), baseline="older"), found) == ExitCode.MISSED
     assert "Run 'older' ran only the tasks for which gone" in capsys.readouterr().out
 
 
 def test_a_baseline_that_looks_selected_is_missed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home, "cheap", CHEAP)
-    assert gate.judge(replace(ReportOptions(), baseline="cheap"), write(home, "dear", LEFT)) == ExitCode.MISSED
+    assert gate.check(replace(ReportOptions(), baseline="cheap"), write(home, "dear", LEFT)) == ExitCode.MISSED
     assert "these tasks look chosen for its failures" in capsys.readouterr().out

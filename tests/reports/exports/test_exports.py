@@ -28,7 +28,7 @@ from retrial.reports.exports import aider, hugging_face, junit, markdown, preds
 from retrial.reports.exports import csv as csv_export
 from retrial.reports.exports import text as export_text
 from retrial.store.runs import Run
-from retrial.system.secrets import Known
+from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
 from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records, verdict
 from tests.support.rows import attempt, row
@@ -411,7 +411,7 @@ def test_two_files_of_one_name_and_things_that_are_no_files_are_refused(home: Pa
 
 
 def test_keys_are_in_no_file(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known, key = Known(), 'sk-"<&>|`0123456789abcdef'
+    known, key = SecretMasker(), 'sk-"<&>|`0123456789abcdef'
     known.learn(key)
     for module in ("retrial.store.json_io", "retrial.system.files"):
         monkeypatch.setattr(f"{module}.KNOWN", known)

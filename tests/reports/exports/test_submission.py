@@ -19,7 +19,7 @@ from retrial.score import official_report
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
-from retrial.system.secrets import Known
+from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
 from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records
 from tests.support.rows import CHECK, FAILED, PASSED, TREE, attempt, graded, output, row
@@ -238,7 +238,7 @@ def test_it_is_named_on_screen_with_what_stands_against_it(
 
 def test_keys_are_masked_in_all_that_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, found = an_official_run(tmp_path, of_swebench()), content(of_swebench())
-    known, key = Known(), "sk-0123456789abcdef0123"
+    known, key = SecretMasker(), "sk-0123456789abcdef0123"
     known.learn(key)
     run.write_chat("good", f"the key is {key}")
     run.write_official("good", {"test_output.txt": key.encode(), "report.json": to_json({})})

@@ -26,7 +26,7 @@ from retrial.reports.page.text import Allowance, visible
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.store.transcript import fenced
-from retrial.system.secrets import Known
+from retrial.system.secrets import SecretMasker
 from tests.support import synthetic_run
 from tests.support.sides import content as scored
 from tests.support.sides import side
@@ -297,7 +297,7 @@ def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, content = synthetic_run.write(home, "keys", 2)
-    known, key = Known(), "sk-0123456789abcdef0123"
+    known, key = SecretMasker(), "sk-0123456789abcdef0123"
     instance_id = content["instances"][0]["instance_id"]
     run.write_chat(instance_id, f"# one\n\n## Attempt 1: m\n\n### user\n\n```text\nthe key is {key}\n```\n")
     page.write(run, content)

@@ -222,7 +222,7 @@ def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> No
 
 @contextmanager
 def _sleeper(client: APIClient) -> Iterator[str]:
-    labels = {docker.LABEL: leases.me().name, docker.PID: str(os.getpid())}
+    labels = {docker.LABEL: leases.current().name, docker.PID: str(os.getpid())}
     made = client.create_container(image_task.image(), ["sleep", "1000"], labels=labels, network_disabled=True)
     try:
         client.start(made["Id"])
