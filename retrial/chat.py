@@ -63,13 +63,13 @@ class Request:
     """Seconds for the whole call with its retries; not part of the question."""
     place: CallId = CallId()
     """Not part of the question either."""
-    lost: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
+    on_lost_reply: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
     """To be called for every reply that did not arrive whole but may have been billed, with whether it is to be asked
     for again. Raises: BudgetSpent, OutOfMoney, if it is."""
-    next_try: Callable[[Backoff], bool] = field(default=_rest, repr=False, compare=False)
+    on_retry: Callable[[Backoff], bool] = field(default=_rest, repr=False, compare=False)
     """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
     the call's time. False when there is no hope. Raises: Stopped."""
-    still: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    check_stop: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
     """To be called by a model that has let a question wait, before it is begun. Raises: Stopped."""
 
     def __reduce__(self) -> tuple[Callable[..., Request], tuple[()]]:

@@ -70,9 +70,9 @@ class Language:
     """Where a reference may have more files than the exercise lists."""
     build_folders: tuple[str, ...] = ()
     """Left behind by builds; never part of a task."""
-    reserved: tuple[str, ...] = ()
+    protected_globs: tuple[str, ...] = ()
     """Globs of build, configuration and start-up file names that a patch may not add."""
-    partial: tuple[str, ...] = ()
+    partly_editable: tuple[str, ...] = ()
     """Solution files of which only a part counts."""
     admitted: Callable[[bytes, bytes], bytes] = lambda before, after: after
     """(Partial file as it was, as it is after the patch) → what counts."""
@@ -82,12 +82,12 @@ class Language:
     """What can be compiled once for all patches, of the task's own files."""
     lint: Callable[[Mapping[str, bytes], Mapping[str, bytes]], tuple[str, ...]] = lambda before, after: ()
     """Errors in `after` that `before` does not have, for a language that is read on the host; reads, never runs."""
-    telling: str = ""
+    error_line_pattern: str = ""
     """Matches the lines of output that say what went wrong."""
     canaries: Callable[[Mapping[str, bytes]], tuple[Canary, ...]] = lambda files: ()
     """The check's files → tests that must fail, the best first and a weak one last; which of them do is proved once by
     the reference, with all of them in place."""
-    failing: tuple[int, ...] = (1,)
+    failure_exit_codes: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
     suspicious: tuple[tuple[str, str], ...] = ()
     """(Pattern, what it is) of lines that honest solutions hardly have: a flag for people, never a verdict."""

@@ -64,12 +64,12 @@ class ModelChoice:
 
     name: str
     """NAME[:FORMAT]."""
-    own: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     """Those of `ModelOptions` that are others for this one."""
 
     def without(self, names: Container[str]) -> ModelChoice:
         """With fewer options of its own."""
-        return replace(self, own={name: value for name, value in self.own.items() if name not in names})
+        return replace(self, overrides={name: value for name, value in self.overrides.items() if name not in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class HarnessOptions(Options):
 
     def of(self, choice: ModelChoice) -> ModelOptions:
         """How this model is asked."""
-        return ModelOptions(**{name: getattr(self, name) for name in PER_MODEL} | dict(choice.own))
+        return ModelOptions(**{name: getattr(self, name) for name in PER_MODEL} | dict(choice.overrides))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,12 +227,12 @@ class Stop(Protocol):
     interrupted: bool
 
     @property
-    def said(self) -> bool:
+    def is_set(self) -> bool:
         """Whether it was requested. Looks at nothing else, so that it may be called with a lock held."""
         ...
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether it was requested, or a reason to stop has come up."""
         ...
 
@@ -240,7 +240,7 @@ class Stop(Protocol):
         """Ask this function too: a reason that it returns is a request."""
         ...
 
-    def on_ask(self, wake: Callable[[], None]) -> None:
+    def on_request(self, wake: Callable[[], None]) -> None:
         """Call this function when it is requested."""
         ...
 
@@ -248,11 +248,11 @@ class Stop(Protocol):
         """Return whether it is requested within this time."""
         ...
 
-    def ask(self, reason: str) -> bool:
+    def request(self, reason: str) -> bool:
         """Request it; return whether this was the first request."""
         ...
 
-    def check(self) -> None:
+    def raise_if_set(self) -> None:
         """Raises: Stopped when nothing new may be started."""
         ...
 
@@ -273,7 +273,7 @@ class WorkerNode:
 
 class Executor(Protocol):
     """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled. Work that needs
-    something of its machine has `elsewhere()`, which returns a picklable function from a `WorkerNode` to the same work."""
+    something of its machine has `elsewhere()`, a picklable function from a `WorkerNode` to the same work there."""
 
     def share(self, service: S) -> S:
         """The object as work may call it from wherever it runs: its methods run here. Plain values in and out."""

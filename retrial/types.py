@@ -154,13 +154,13 @@ class Task:
     environment: Environment
     editable: tuple[str, ...]
     """Paths that a patch may change."""
-    anywhere: bool = False
+    whole_repository: bool = False
     """A patch may change and add any file but `reserved` ones: the task is a repository."""
-    partial: tuple[str, ...] = ()
+    partly_editable: tuple[str, ...] = ()
     """Those of `editable` of which only a part counts, as the language says; agents need not be offered them."""
-    addable: tuple[str, ...] = ()
+    new_file_globs: tuple[str, ...] = ()
     """Globs of file names that a patch may add in the folder of an editable file."""
-    reserved: tuple[str, ...] = ()
+    protected_globs: tuple[str, ...] = ()
     """Globs of file names (of paths, with a slash) that a patch may never add (nor change, if it may go anywhere):
     tests, build and configuration files."""
     read_only: tuple[str, ...] = ()
@@ -280,9 +280,9 @@ class Check:
     """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
     lint: bool = False
     """Look for errors that the base does not have (the visible check does)."""
-    optional: bool = False
+    allow_skips: bool = False
     """A skipped test is taken for an optional one: of the reference itself, and in phase 1, which know no better."""
-    telling: str = ""
+    error_line_pattern: str = ""
     """Matches the lines of output that say what went wrong."""
     prebuild: Prebuild | None = None
     reinstall: Reinstall | None = None
@@ -292,19 +292,19 @@ class Check:
     limits: Limits = Limits()
     """All but the time, which is `timeout` and `patience`."""
     network: bool = False
-    failing: tuple[int, ...] = (1,)
+    failure_exit_codes: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
     reports_at_end: bool = False
     """The runner prints nothing of a test before all of them have ended."""
     canaries: tuple[Canary, ...] = ()
     """Proved by the reference; planted anew for every run, under other names in other places."""
-    unsealed: frozenset[str] = frozenset()
+    run_may_change: frozenset[str] = frozenset()
     """Those of `files` that a run may change: the reference's did."""
     planted: tuple[str, ...] = ()
     """Names of the canaries in `files`, of this run alone; all of them must fail."""
     planted_ids: tuple[str, ...] = ()
     """Under which they must be reported, in the same order."""
-    proving: bool = False
+    is_reference_run: bool = False
     """Of the reference: which of those that are planted fail is what is asked."""
     own_ended: bool = False
     """The task's own tests were seen to end within `timeout`, so canaries get time of their own."""
@@ -314,7 +314,7 @@ class Check:
         """For the run. A hang must not cost more than `timeout`, whatever is planted."""
         if not self.own_ended:
             return self.timeout
-        if self.proving:
+        if self.is_reference_run:
             return 2 * self.timeout
         return self.timeout * (1 + len(self.planted) / len(self.expected)) if self.expected else self.timeout
 
@@ -325,9 +325,9 @@ class Check:
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
         reader = READER_NAMES.get(self.reader, self.reader)
-        how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.optional)
+        how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.allow_skips)
         where = (repr(self.required), repr(self.limits), self.network)
-        trust = (repr(self.canaries), sorted(self.unsealed), self.failing)
+        trust = (repr(self.canaries), sorted(self.run_may_change), self.failure_exit_codes)
         return fingerprint(self.script, files, *how, *where, *trust)
 
 

@@ -181,7 +181,7 @@ def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     work = Writing(desk=desk, lines=lines_of_an_attempt(Run(run.folder, "lines")))
     with Progress("harness", len(tasks)) as progress, WriterPool() as keepers:
         for task, result in executor.run(work, tasks):
-            keepers.do(partial(keep_prediction, run, task, result, came))
+            keepers.submit(partial(keep_prediction, run, task, result, came))
             progress.step(f"{task.instance_id}: {state(result)}", money(budget.spent))
     assert len(came.done) == len(tasks), came.unmeasured
 

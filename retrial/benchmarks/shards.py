@@ -46,7 +46,7 @@ class Shard:
         return len(range(self.number - 1, self.tasks, self.of))
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         """For people, at the end of what they are told of its run."""
         none = "" if self.size else ": there are fewer tasks than shards, and it has none"
         return f"; shard {self.number} of {self.of} of {pluralise(self.tasks, 'task')}{none}"

@@ -140,7 +140,7 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
         for key in each:
             if key not in (known := ("name", *fields)):
                 raise UsageError(f"model '{each['name']}' has an unknown key '{key}'{nearest(str(key), known)}")
-        yield ModelChoice(name=each["name"], own=_own(each, fields))
+        yield ModelChoice(name=each["name"], overrides=_own(each, fields))
 
 
 def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Calibrator:
         check = known.strict(answer.check) if known else answer.check
         if known and known.expected is None:
             # Nobody knows yet which tests there are.
-            check = replace(check, optional=True)
+            check = replace(check, allow_skips=True)
         first = (known.verdict,) if known else ()
         runs = range(calibration.RUNS - len(first))
         gold = (*first, *(self.scorer.run(task, selection, check, answer) for _ in runs))
@@ -148,7 +148,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     bed = set_up(options, run, tasks)
-    with run.claimed(SCORING), run_log.Kept(run.logs, run.name, command_line()):
+    with run.lock(SCORING), run_log.Kept(run.logs, run.name, command_line()):
         rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
         content = results(run, benchmark, rows, bed, argv)
         run.write_results(content)
@@ -185,7 +185,7 @@ def _calibrate_all(
             if rows[-1].calibration is not None:
                 waiting.discard(_id(task))
                 _write_config(run, benchmark, started, waiting)
-            sound = sum(_title(row) == TaskQuality.SOUND for row in rows)
+            sound = sum(_title(row) == TaskQuality.VALID for row in rows)
             progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{bed.slowed}")
     return sorted(rows, key=lambda row: _id(row.task))
 

@@ -73,7 +73,7 @@ def _keep_secrets() -> None:
         if stream is None or getattr(stream, "closed", False):
             # Its descriptor may be free: the next file that is opened must not take its place.
             stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-        setattr(sys, name, MASKER.masking(stream))
+        setattr(sys, name, MASKER.redacting_stream(stream))
 
 
 def _run(name: str, module: str) -> int:

@@ -58,7 +58,7 @@ class AdaptiveLimit:
     def end(self) -> None:
         self.taken -= 1
 
-    def went_well(self, begun: float, now: float) -> None:
+    def on_success(self, begun: float, now: float) -> None:
         """What had begun then is done now."""
         self.done += 1
         if begun <= self._slowed:
@@ -72,7 +72,7 @@ class AdaptiveLimit:
             return
         self._allowed = min(float(self.most), self._allowed + GROWTH * self._rounds / self._allowed)
 
-    def went_badly(self, trouble: Backoff, begun: float, now: float) -> None:
+    def on_failure(self, trouble: Backoff, begun: float, now: float) -> None:
         """What had begun then has failed. Of all that was under way when it was slowed, the first has said it."""
         if trouble.everybody:
             self._opens = max(self._opens, now + trouble.seconds)

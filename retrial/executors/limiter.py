@@ -53,7 +53,7 @@ class FairLimiter:
         self._numbers = itertools.count()
         self._lines: dict[str, _Queue] = {}
         self._resting = threading.Condition(self._lock)
-        stop.on_ask(self._wake_all)
+        stop.on_request(self._wake_all)
 
     @property
     def slowed(self) -> str:
@@ -71,7 +71,7 @@ class FairLimiter:
 
         Raises: Stopped.
         """
-        self._stop.check()
+        self._stop.raise_if_set()
         with self._lock:
             turn = Slot(whom=whom, number=next(self._numbers), begun=0.0)
             return self._wait(turn)
@@ -83,7 +83,7 @@ class FairLimiter:
             line = self._lines[turn.whom]
             before = line.pace.allowed
             if well:
-                line.pace.went_well(turn.begun, now)
+                line.pace.on_success(turn.begun, now)
             self._give_back(line, turn)
             self._call()
             self._log(turn.whom, before, "it goes well")
@@ -106,7 +106,7 @@ class FairLimiter:
         with self._lock:
             line = self._lines[turn.whom]
             before = line.pace.allowed
-            line.pace.went_badly(trouble, turn.begun, now)
+            line.pace.on_failure(trouble, turn.begun, now)
             self._give_back(line, turn)
             if line.waiting:
                 # When that one may begin is another time now.
@@ -119,7 +119,7 @@ class FairLimiter:
             if hopeless:
                 return None
             if not trouble.everybody:
-                self._resting.wait_for(lambda: self._stop.said, trouble.seconds)
+                self._resting.wait_for(lambda: self._stop.is_set, trouble.seconds)
             return self._wait(replace(turn, refusals=refusals, done=line.pace.done))
 
     def _wait(self, turn: Slot) -> Slot:
@@ -128,7 +128,7 @@ class FairLimiter:
         heapq.heappush(line.waiting, waiter)
         self._call()
         while waiter.begun is None:
-            if self._stop.said:
+            if self._stop.is_set:
                 line.waiting.remove(waiter)
                 heapq.heapify(line.waiting)
                 raise Stopped(self._stop.reason)
@@ -144,7 +144,7 @@ class FairLimiter:
     def _call(self) -> None:
         """Everybody who may begin, who came first before the others."""
         now = time.monotonic()
-        while self._taken < self._most and not self._stop.said:
+        while self._taken < self._most and not self._stop.is_set:
             free = [line for line in self._lines.values() if line.waiting and line.pace.free(now)]
             if not free or (self._taken and not self._room()):
                 return

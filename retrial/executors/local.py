@@ -32,7 +32,7 @@ class Local:
         """Raises: KeyboardInterrupt or Stopped when it was asked for, and what was running has been handed out."""
         with interruptible(self._stop), _Crew(work, self._stop, self._workers) as crew:
             for job in jobs:
-                if self._stop.asked:
+                if self._stop.requested:
                     break
                 crew.begin(job)
                 yield from crew.results(down_to=AHEAD * self._workers - 1)
@@ -78,7 +78,7 @@ class _Crew(Generic[J, R]):
     ) -> None:
         """When nobody listens any more, what is under way comes to its next stop."""
         if self._begun:
-            self._stop.ask("nobody takes the results")
+            self._stop.request("nobody takes the results")
         for _ in self._threads:
             self._todo.put(None)
         for thread in self._threads:
@@ -95,7 +95,7 @@ def guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:
     """What comes of a job, unless nothing new is to be started."""
 
     def begun() -> R:
-        stop.check()
+        stop.raise_if_set()
         return work(job)
 
     return caught(begun)

@@ -30,9 +30,9 @@ class WorkerEnv:
         with suppress(OSError):
             os.chdir(self.folder)
         os.environ.update(self.variables)
-        MASKER.learn(*self.secrets, shortest=1)
+        MASKER.add(*self.secrets, shortest=1)
         MASKER.guess(*self.guesses, shortest=1)
-        sys.stderr = MASKER.masking(sys.stderr)
+        sys.stderr = MASKER.redacting_stream(sys.stderr)
 
 
 def current(variables: Iterable[str] = ()) -> WorkerEnv:

@@ -20,7 +20,7 @@ class WriterPool:
         self._room = threading.Semaphore(WAITING)
         self._failures: list[BaseException] = []
 
-    def do(self, work: Callable[[], object]) -> None:
+    def submit(self, work: Callable[[], object]) -> None:
         self._room.acquire()
         self._raise()
         self._pool.submit(work).add_done_callback(self._ended)

@@ -23,7 +23,7 @@ RUNS = 3
 class TaskQuality(StrEnum):
     """What was found out about a task; all but the first make it void."""
 
-    SOUND = "sound"
+    VALID = "sound"
     FLAKY = "flaky"
     """The runs of its reference differ."""
     BROKEN = "broken"
@@ -34,7 +34,7 @@ class TaskQuality(StrEnum):
 
 MORE_TIME = "give it more (--test-timeout-seconds): an honest solution may run out of time on a busy machine"
 ADVICE = {
-    TaskQuality.SOUND: "",
+    TaskQuality.VALID: "",
     TaskQuality.FLAKY: "void from now on; mend the test, or run fewer at once (--test-jobs), then calibrate again",
     TaskQuality.BROKEN: "void from now on; its log says more: mend the toolchain or the task, then calibrate again",
     TaskQuality.STUB_PASSES: "void from now on; its tests cannot tell an answer from none",
@@ -66,7 +66,7 @@ class Calibration:
             return TaskQuality.FLAKY
         if not self.passed:
             return TaskQuality.BROKEN
-        return TaskQuality.STUB_PASSES if self.stub.resolved else TaskQuality.SOUND
+        return TaskQuality.STUB_PASSES if self.stub.resolved else TaskQuality.VALID
 
     @property
     def void(self) -> str:
@@ -80,7 +80,7 @@ class Calibration:
                 return f"its reference fails here: {reasons[0]}"
             case TaskQuality.STUB_PASSES:
                 return "its untouched stub passes"
-            case TaskQuality.SOUND:
+            case TaskQuality.VALID:
                 return ""
 
     @property

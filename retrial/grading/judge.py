@@ -30,7 +30,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
         check, _without_canaries(check, reader, whole), tests, canaries, found if isinstance(found, str) else ""
     )
     resolved = finding.outcome is Outcome.RESOLVED
-    asserted = _asserted(check, reader, execution) if check.proving else ()
+    asserted = _asserted(check, reader, execution) if check.is_reference_run else ()
     return Verdict(
         outcome=finding.outcome,
         reason=finding.reason,
@@ -55,7 +55,7 @@ def apart(found: Mapping[str, Status], check: Check) -> tuple[dict[str, Status],
     An id that merely has a canary's name in it is none of its: one that has the names of all tests in it, reported as
     failed by whoever does not know which of them are canaries, would do for all of them.
     """
-    if check.proving:
+    if check.is_reference_run:
         own = {test: status for test, status in found.items() if not any(name in test for name in check.planted)}
         failed = {name for name in check.planted for test in found if name in test and found[test] is Status.FAILED}
         return own, {name: Status.FAILED if name in failed else None for name in check.planted}
@@ -107,7 +107,7 @@ def _finding(
         return Finding(Outcome.TIMED_OUT, f"the {stage} did not end within {check.timeout:g} s{spent}")
     if execution.oom:
         return Finding(Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory")
-    told = telling(check.telling, execution)
+    told = telling(check.error_line_pattern, execution)
     if execution.exit_code is None:
         return Finding(Outcome.BUILD_FAILED, f"the test command was killed{told}")
     if building and not tests and execution.exit_code:
@@ -151,7 +151,7 @@ def _compare(
     bad = sorted(test for test, status in tests.items() if not _accepted(check, test, status))
     missing = sorted(set(expected or ()) - set(tests))
     unknown = sorted(set(tests) - set(expected)) if expected is not None else []
-    if not check.proving and execution.changed:
+    if not check.is_reference_run and execution.changed:
         return Finding(
             Outcome.TAMPERED, f"the run changed files of its tests: {first_few(execution.changed)}", "sealed"
         )
@@ -175,22 +175,22 @@ def _compare(
 def _canary(check: Check, execution: Execution, canaries: Mapping[str, Status | None]) -> Finding:
     """All of the task's own tests passed; whether that can be believed is told by those that had to fail."""
     failed = [name for name, status in canaries.items() if status is Status.FAILED]
-    for name, status in canaries.items() if not check.proving else ():
+    for name, status in canaries.items() if not check.is_reference_run else ():
         if status is not Status.FAILED:
             became = f"was reported as {status}" if status else "was not reported at all"
             return Finding(Outcome.TAMPERED, f"the canary '{name}', a test that must fail, {became}", "canary")
-    wanted = check.failing if failed else (0,)
+    wanted = check.failure_exit_codes if failed else (0,)
     if execution.exit_code in wanted:
         return Finding(Outcome.RESOLVED)
     if execution.exit_code == 0:
         said = f"exit status 0 though the canary '{failed[0]}', a test that must fail, failed"
         return Finding(Outcome.TAMPERED, said, "canary-status")
     ended = f"all tests passed, but the test command ended with status {execution.exit_code}"
-    return Finding(Outcome.BUILD_FAILED, ended + telling(check.telling, execution))
+    return Finding(Outcome.BUILD_FAILED, ended + telling(check.error_line_pattern, execution))
 
 
 def _accepted(check: Check, test: str, status: Status) -> bool:
     """Passed; skipped or xfailed only where the reference was, or where that is not known yet."""
-    if status in (Status.SKIPPED, Status.XFAILED) and check.optional and check.expected is None:
+    if status in (Status.SKIPPED, Status.XFAILED) and check.allow_skips and check.expected is None:
         return True
     return status is Status.PASSED or (check.expected is not None and check.expected.get(test) is status)

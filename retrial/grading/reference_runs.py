@@ -61,14 +61,16 @@ class Reference:
 
     def strict(self, check: Check) -> Check:
         """The check as it is asked of any other patch."""
-        return replace(check, expected=self.expected, canaries=self.canaries, unsealed=frozenset(self.verdict.changed))
+        return replace(
+            check, expected=self.expected, canaries=self.canaries, run_may_change=frozenset(self.verdict.changed)
+        )
 
 
 def reference(
     task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts, *, fresh: bool = False
 ) -> Reference:
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
-    check = replace(answer.check, optional=True)
+    check = replace(answer.check, allow_skips=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.reference(name)
     if found is not None:
@@ -128,7 +130,7 @@ def _halves(group: Sequence[Canary]) -> list[Sequence[Canary]]:
 def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], *, sandbox: Sandbox) -> Reference:
     if not group:
         return Reference(verdict=run_check(task, patch, check, sandbox))
-    planted = replace(canaries.plant(check, group), proving=True)
+    planted = replace(canaries.plant(check, group), is_reference_run=True)
     verdict = run_check(task, patch, planted, sandbox)
     proved = [
         replace(canary, id=_id(name, verdict))
@@ -166,7 +168,7 @@ def reference_verdict(
 
     With the same canaries as any other run of its tests; run once, as `reference` is.
     """
-    check = replace(answer.check, optional=True)
+    check = replace(answer.check, allow_skips=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
     found = None if fresh else verdicts.get(name)
     selection = select(task, answer.patch, policy.changed_paths(answer.patch))

@@ -31,12 +31,12 @@ def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Ve
     `also` are paths that count whatever the task says of them: those that its reference changes.
     """
     try:
-        if task.anywhere:
-            return policy.select_anywhere(normalise(patch), task.reserved, also)
+        if task.whole_repository:
+            return policy.select_anywhere(normalise(patch), task.protected_globs, also)
         base = task.tree.files()
         found = policy.select(normalise(patch), policy.allowed_changes(task, base))
-        if task.partial and any(path in task.partial for path in policy.changed_paths(found.patch)):
-            return policy.keep_allowed_parts(found, base, dict.fromkeys(task.partial, _language(task).admitted))
+        if task.partly_editable and any(path in task.partly_editable for path in policy.changed_paths(found.patch)):
+            return policy.keep_allowed_parts(found, base, dict.fromkeys(task.partly_editable, _language(task).admitted))
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
     return found
@@ -126,7 +126,7 @@ def _job(task: Task, patched: apply.Patched, check: Check, built: Mapping[str, b
         folder=check.folder,
         limits=limits(check),
         network=check.network,
-        sealed=frozenset(check.files) - check.unsealed,
+        sealed=frozenset(check.files) - check.run_may_change,
     )
 
 

@@ -105,7 +105,7 @@ def _kind(task: Task, change: Change, path: str) -> str:
     for kind, globs in KINDS.items():
         if policy.matches(path, globs):
             return kind
-    if not policy.matches(path, task.reserved):
+    if not policy.matches(path, task.protected_globs):
         return "other"
     # What is left is reserved for its name alone, such as a module of the standard library's.
     return "test" if re.search("test|spec", path, re.IGNORECASE) else "start-up"

@@ -54,7 +54,7 @@ class Verdicts:
     def put_value(self, name: str, value: object) -> None:
         """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
         path, content = self._path(name), to_exact_jsonl(value)
-        if MASKER.masked_bytes(content) == content:
+        if MASKER.redact_bytes(content) == content:
             cache_entries.write(path, value, sure=True)
         else:
             path.unlink(missing_ok=True)

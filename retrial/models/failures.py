@@ -187,5 +187,5 @@ def mask(text: str, key: str) -> str:
     """The text without the key, nor anything that looks like one."""
     if key:
         text = text.replace(key, HIDDEN)
-    text = MASKER.masked(text)
+    text = MASKER.redact(text)
     return LIKE_A_KEY.sub(HIDDEN, redact_by_name(text))

@@ -53,7 +53,7 @@ class Asking:
     """One model at one endpoint; may be asked from many threads."""
 
     def __init__(self, name: str, endpoint: Endpoint, extra: Mapping[str, object], patience: Patience) -> None:
-        MASKER.learn(endpoint.key)
+        MASKER.add(endpoint.key)
         MASKER.learn_address(endpoint.base_url)
         MASKER.learn_fields(extra)
         self._name = name
@@ -90,7 +90,7 @@ class Asking:
                 again = True
             finally:
                 if outcome.rule.billed:
-                    request.lost(again)
+                    request.on_lost_reply(again)
             waited += time.monotonic() - ended
 
     def _trouble(self, failure: Failure, tries: int) -> Backoff:
@@ -120,7 +120,7 @@ class Asking:
         fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
         what = "asked again after" if again else "given up after"
         _LOG.warning("%s: %s", what, shown(failure, self._endpoint), extra=fields)
-        if again and request.next_try(trouble):
+        if again and request.on_retry(trouble):
             return
         asked = failure.retry_after if failure.rule.retry and too_long else None
         raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

@@ -104,16 +104,16 @@ def allowed_changes(task: Task, base: Collection[str]) -> Callable[[Change], boo
 
 def writable(task: Task, path: str, base: Collection[str]) -> bool:
     """A patch may change this file, or add it."""
-    if task.anywhere:
-        return not matches(path, task.reserved)
+    if task.whole_repository:
+        return not matches(path, task.protected_globs)
     if path in task.editable:
         return True
     name = PurePosixPath(path).name
     return (
         path not in base
         and _folder(path) in {_folder(editable) for editable in task.editable}
-        and any(fnmatchcase(name, glob) for glob in task.addable)
-        and not matches(path, task.reserved)
+        and any(fnmatchcase(name, glob) for glob in task.new_file_globs)
+        and not matches(path, task.protected_globs)
     )
 
 

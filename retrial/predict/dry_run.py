@@ -28,7 +28,9 @@ BYTES_PER_MAP_TOKEN = 8
 def show(plan: Plan, sandbox: Sandbox) -> int:
     left_out = unsupported_tasks(plan.tasks, sandbox)
     left = waiting(plan, left_out)
-    print(f"Run {plan.run.name} would do {pluralise(len(left), 'task')} of {plan.benchmark.name}{plan.without}:")
+    print(
+        f"Run {plan.run.name} would do {pluralise(len(left), 'task')} of {plan.benchmark.name}{plan.exclusions_note}:"
+    )
     for task in plan.tasks:
         state = left_out.get(task.instance_id) or ("" if task in left else "done before")
         print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
@@ -88,7 +90,7 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
     total = 0.0
     for task in tasks:
         # In a repository the model is asked for the files to edit first.
-        calls = (options.turns + task.anywhere) * (1 + options.reflections)
+        calls = (options.turns + task.whole_repository) * (1 + options.reflections)
         opening = _shown(task, options.map_tokens) + OVERHEAD_BYTES  # a token is a byte at least
         # Each call carries all that was said before it.
         earlier = sum(call * (options.max_tokens + FEEDBACK_TOKENS) for call in range(calls))
@@ -98,7 +100,7 @@ def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task],
 
 def _shown(task: Task, map_tokens: int) -> int:
     """Bytes of the task that the model is sent, at most."""
-    if task.anywhere:
+    if task.whole_repository:
         listed = map_tokens * BYTES_PER_MAP_TOKEN or LISTED * LONGEST_PATH
         return SHOWN + listed + 2 * size(task.problem_statement)
     return sum(len(content) for content in task.tree.files().values()) + size(task.problem_statement)

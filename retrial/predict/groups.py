@@ -58,7 +58,9 @@ def make_group(
 
 
 def _beside(plan: Plan, group: Run, runs: Mapping[str, Run]) -> Plan:
-    return replace(plan, grid=group.name, beside=tuple(run for name, run in runs.items() if name != plan.run.name))
+    return replace(
+        plan, grid=group.name, group_siblings=tuple(run for name, run in runs.items() if name != plan.run.name)
+    )
 
 
 def listed_runs(group: Run) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def identity(plan: Plan) -> dict[str, Any]:
 
 
 def _own_options(plan: Plan) -> dict[str, Any]:
-    own = [_kept({name: value for name, value in rung.own.items() if name in ASKED}) for rung in plan.rungs]
+    own = [_kept({name: value for name, value in rung.overrides.items() if name in ASKED}) for rung in plan.rungs]
     return {"model_options": own} if any(own) else {}
 
 
@@ -95,7 +95,7 @@ def refuse_change(run: Run, new: Mapping[str, Any], *, kind: str = "") -> None:
     shard = shards.stored(stored)
     old = {**stored.get("identity", {}), **(shard.identity if shard else {})}
     # As it would be read back.
-    new = json.loads(MASKER.masked(json.dumps(new)))
+    new = json.loads(MASKER.redact(json.dumps(new)))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     changed = [f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys]
     if changed:

@@ -50,7 +50,7 @@ class RungPlan:
     edit_format: str
     """Empty where it is not for us to say."""
     options: ModelOptions
-    own: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     """Which options the file gives this model alone."""
 
     @property
@@ -71,11 +71,11 @@ class Plan:
     run: Run
     prior: tuple[str, ...] = ()
     """Runs whose plausible and unverified edits are left alone."""
-    settled: int = 0
+    excluded_by_prior: int = 0
     """How many of the tasks asked for were left out for that."""
     grid: str = ""
     """The grid that this run belongs to."""
-    beside: tuple[Run, ...] = ()
+    group_siblings: tuple[Run, ...] = ()
     """Its other runs: they share the budget."""
     recording: Recording | None = None
     """The run that is played again."""
@@ -99,10 +99,14 @@ class Plan:
         return shlex.join(["python", "harness.py", *self.argv])
 
     @property
-    def without(self) -> str:
+    def exclusions_note(self) -> str:
         """What of the tasks asked for is left out, for people."""
-        settled = f"; {self.settled} left out, plausible or unverified in {', '.join(self.prior)}" if self.prior else ""
-        return (self.shard.told if self.shard else "") + settled
+        settled = (
+            f"; {self.excluded_by_prior} left out, plausible or unverified in {', '.join(self.prior)}"
+            if self.prior
+            else ""
+        )
+        return (self.shard.note if self.shard else "") + settled
 
     def is_done(self, task: Task) -> bool:
         return self.run.has_prediction(task.instance_id)
@@ -143,7 +147,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
         rungs=rungs,
         run=run,
         prior=tuple(each.run.name for each in prior),
-        settled=sum(prior_runs.has_usable_edit(prior, task) for task in part),
+        excluded_by_prior=sum(prior_runs.has_usable_edit(prior, task) for task in part),
         recording=recording,
         shard=shard,
     )
@@ -205,7 +209,7 @@ def _rungs(options: HarnessOptions, recording: Recording | None = None) -> tuple
 
 def _planned(options: HarnessOptions, choice: ModelChoice, default_format: str) -> RungPlan:
     name, edit_format = defaults.split(choice.name, default_format)
-    return RungPlan(name=name, edit_format=edit_format, options=options.of(choice), own=choice.own)
+    return RungPlan(name=name, edit_format=edit_format, options=options.of(choice), overrides=choice.overrides)
 
 
 def _default_format(options: HarnessOptions) -> str:

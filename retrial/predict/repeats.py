@@ -61,8 +61,8 @@ def _shifted(options: HarnessOptions, name: str, by: int) -> HarnessOptions:
     """Those of one run; also a seed that a model has of its own moves on."""
 
     def moved(choice: ModelChoice) -> ModelChoice:
-        own = choice.own
-        return replace(choice, own={**own, "seed": own["seed"] + by}) if "seed" in own else choice
+        own = choice.overrides
+        return replace(choice, overrides={**own, "seed": own["seed"] + by}) if "seed" in own else choice
 
     model = tuple(map(moved, options.model))
     return replace(options, run=f"{name}.{by + 1}", seed=options.seed + by, model=model)

@@ -52,7 +52,7 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
     run = plan.run
-    with run.claimed(PREDICTING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
+    with run.lock(PREDICTING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
         stop.watch(room.shortage)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.
@@ -128,7 +128,7 @@ def _announce(plan: Plan, todo: Sequence[Task], skipped: Mapping[str, str]) -> N
         + (f"; {done} done before" if done else "")
         + (f"; {len(skipped)} skipped" if skipped else "")
         + (f"; played again from {plan.recording.run.name}" if plan.recording else "")
-        + plan.without
+        + plan.exclusions_note
     )
     for why in sorted(set(skipped.values())):
         say(f"  skipped {sum(reason == why for reason in skipped.values())}: {why}")
@@ -145,7 +145,7 @@ def _run_all(
 ) -> None:
     options = plan.options
     # A budget is the run's, or its grid's: what an earlier go spent is spent.
-    budget = budget_for_runs(options.max_cost, (plan.run, *plan.beside))
+    budget = budget_for_runs(options.max_cost, (plan.run, *plan.group_siblings))
     turns = FairLimiter(calls_at_once(options.jobs), stop)
     by_id = {task.instance_id: task for task in todo}
     played = executor.share(plan.recording) if plan.recording else None
@@ -162,7 +162,7 @@ def _run_all(
     unpriced = [rung.name for rung in ladder.rungs if rung.unpriced]
     with Progress("harness", len(todo)) as progress, WriterPool() as keepers:
         for instance_id, result in executor.run(work, by_id):
-            keepers.do(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
+            keepers.submit(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
             if isinstance(result, Prediction):
                 save.add(came.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible

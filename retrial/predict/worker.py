@@ -66,7 +66,7 @@ class PredictWorker:
     def _solve(self, task: Task) -> Prediction:
         # Before anything is paid for.
         if self.plan.options.visible_tests != "none" and self.plan.recording is None:
-            self.sandbox.have(task.environment)
+            self.sandbox.ensure_image(task.environment)
         desk = TaskDriver(task.instance_id, self.desk, self.ladder.max_cost)
         try:
             found = solve(task, self.ladder, self._check(task, desk), desk)

@@ -121,7 +121,7 @@ class ThrottledSandbox:
 
         # An image comes while other jobs run, and stays from then on until this one has run.
         with image_cache.held(job.environment.image):
-            self.have(job.environment)
+            self.ensure_image(job.environment)
             return self._in_turn(job)
 
     def _in_turn(self, job: Job) -> Execution:
@@ -182,17 +182,17 @@ class ThrottledSandbox:
         except EnvironmentMissing:
             if not environment.tree:
                 raise
-        self.have(environment)
+        self.ensure_image(environment)
         return self._sandbox.digest(environment)
 
-    def have(self, environment: Environment) -> None:
+    def ensure_image(self, environment: Environment) -> None:
         """Bring the image that holds a task's tree, unless it is there; other environments were made ready before.
 
         Raises: EnvironmentMissing, and the next time without trying; SandboxError when the sandbox does not hold.
         """
         if not environment.tree:
             return
-        self._stop.check()
+        self._stop.raise_if_set()
         with self._bringing.setdefault(environment, threading.Lock()):
             if environment in self._broken:
                 raise EnvironmentMissing(self._broken[environment])

@@ -81,7 +81,7 @@ def stderr(row: Scored) -> str:
 
 def _without_canary(row: Scored, text: str) -> str:
     """What is there to prove that tests can fail is not what failed; and before it is cut, what nobody may see."""
-    text = MASKER.masked(text)
+    text = MASKER.redact(text)
     if not row.verdict.canary or row.check is None or not row.check.reader:
         return text
     reader: ResultParser = registry.load(row.check.reader).parser()

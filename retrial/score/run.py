@@ -33,7 +33,7 @@ def score_run(options: ReportOptions, trial: ScoringInput) -> tuple[Report, dict
     by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in trial.submissions]
     bed = set_up(options, trial.run, tasks, trial.skipped)
-    with trial.run.claimed(SCORING):
+    with trial.run.lock(SCORING):
         return _score_on(options, trial, bed, by_id)
 
 

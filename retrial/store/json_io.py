@@ -22,7 +22,7 @@ def to_json(value: object) -> bytes:
 
 def to_jsonl(value: object) -> bytes:
     """In a journal; what is compared with a journal goes through this too. Without the keys that are used."""
-    return MASKER.masked_data(to_exact_jsonl(value))
+    return MASKER.redact_data(to_exact_jsonl(value))
 
 
 def to_exact_jsonl(value: object) -> bytes:

@@ -152,7 +152,7 @@ class Run:
         sync_folder(self.folder)
 
     @contextmanager
-    def claimed(self, claim: RunLock) -> Iterator[Callable[[], str]]:
+    def lock(self, claim: RunLock) -> Iterator[Callable[[], str]]:
         """Hold the run's lock. Yields a function that returns why it is no longer held.
 
         Raises: UsageError while another process holds it, or when a folder of the run is a symlink.
@@ -211,9 +211,9 @@ class Run:
         # The chat first: a prediction on disk means that its task is done.
         self.write_chat(instance_id, chat)
         content = to_json(record)
-        if MASKER.masked_data(content) != content:
+        if MASKER.redact_data(content) != content:
             # The patch may not be to the byte the one that was tried.
-            content = MASKER.masked_data(to_json({**record, "masked": True}))
+            content = MASKER.redact_data(to_json({**record, "masked": True}))
         path = self.prediction_path(instance_id)
         write_data(path, integrity.sealed(content), sure=True)
         _tell_of_keys(path, to_json(record.get("model_patch")))
@@ -266,7 +266,7 @@ class Run:
         text = io.StringIO()
         # In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write.
         jsonlines.Writer(text, dumps=partial(json.dumps, allow_nan=False)).write_all(rows)
-        write_data(self.bundle_path, MASKER.masked_data(text.getvalue().encode()), sure=True)
+        write_data(self.bundle_path, MASKER.redact_data(text.getvalue().encode()), sure=True)
 
     def write_results(self, results: Mapping[str, object]) -> None:
         write_atomically(self.results_path, to_json(results))
@@ -278,7 +278,7 @@ class Run:
             path.unlink(missing_ok=True)
             return None
         if name == PREDICTIONS:
-            write_data(path, MASKER.masked_data(content), sure=True)
+            write_data(path, MASKER.redact_data(content), sure=True)
         else:
             write_atomically(path, content)
         return path
@@ -312,7 +312,7 @@ class Run:
             return
         for name in OFFICIAL_FILES:
             if name == PATCH and name in files:
-                write_data(folder / name, MASKER.masked_data(files[name]))
+                write_data(folder / name, MASKER.redact_data(files[name]))
             elif name in files:
                 write_again(folder / name, files[name])
             else:
@@ -395,9 +395,9 @@ def _runs(home: Path) -> list[Run]:
 
 def _tell_of_keys(path: Path, patch: bytes) -> None:
     """A patch is never changed, and a key never published, without a word."""
-    if MASKER.masked_data(patch) != patch:
+    if MASKER.redact_data(patch) != patch:
         say(f"{NOTE}the patch in {path} contained a key; the key was masked, and the masked patch is what is scored")
-    elif MASKER.masked_bytes(patch) != patch:
+    elif MASKER.redact_bytes(patch) != patch:
         held = "the value of an environment variable that is named like a key"
         say(f"{NOTE}the patch in {path} contains {held}; it is kept as it is: check it before you publish it")
 

@@ -33,12 +33,12 @@ _KINDS = {
 
 def write_atomically(path: Path, content: bytes) -> None:
     """All of it or nothing, and on disk when this returns; without what nobody may see."""
-    write_using_reserve(lambda: _write(path, MASKER.masked_bytes(content), sure=True))
+    write_using_reserve(lambda: _write(path, MASKER.redact_bytes(content), sure=True))
 
 
 def write_again(path: Path, content: bytes) -> None:
     """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
-    write_using_reserve(lambda: _write(path, MASKER.masked_bytes(content), sure=False))
+    write_using_reserve(lambda: _write(path, MASKER.redact_bytes(content), sure=False))
 
 
 def write_data(path: Path, content: bytes, *, sure: bool = False) -> None:
@@ -48,7 +48,7 @@ def write_data(path: Path, content: bytes, *, sure: bool = False) -> None:
 
 def write_if_other(path: Path, content: bytes) -> None:
     """As `write_again`, unless it is there already: to read is a fraction of the work."""
-    masked = MASKER.masked_bytes(content)
+    masked = MASKER.redact_bytes(content)
     try:
         same = path.stat().st_size == len(masked) and path.read_bytes() == masked
     except OSError:

@@ -97,7 +97,7 @@ class Lease:
             _LOG.warning("What is left if this process is killed will not be removed: %s", error)
             self._file = -1
 
-    def makes(self, kind: Kind, place: str) -> None:
+    def register(self, kind: Kind, place: str) -> None:
         """To be said before something is made there."""
         if (kind, place) in self._places:
             return
@@ -106,7 +106,7 @@ class Lease:
                 self._write({"kind": kind, "place": place})
             self._places.add((kind, place))
 
-    def leaves(self, what: str) -> None:
+    def abandon(self, what: str) -> None:
         """Something could not be removed: it is left to the next start of a program."""
         _LOG.warning("Left to the next start: %s", what)
         self._leaves = True
@@ -140,7 +140,7 @@ def current() -> Lease:
 def register(kind: Kind, place: Path | str) -> str:
     """Our name, for something of that kind that is about to be made at that place."""
     owner = current()
-    owner.makes(kind, str(place.absolute() if isinstance(place, Path) else place))
+    owner.register(kind, str(place.absolute() if isinstance(place, Path) else place))
     return owner.name
 
 

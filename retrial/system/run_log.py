@@ -161,7 +161,7 @@ class _Line(logging.Formatter):
         own = (name for name in vars(record) if name not in _STANDARD and not name.startswith("_"))
         fields = {name: _finite(getattr(record, name)) for name in own}
         trace = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
-        return MASKER.masked(
+        return MASKER.redact(
             json.dumps({**known, **_ABOUT.get(), **fields, **trace, **known}, default=str, allow_nan=False)
         )
 

@@ -29,7 +29,7 @@ def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     finally:
         remove_all(made)
         if os.path.lexists(made):
-            leases.current().leaves(str(made))
+            leases.current().abandon(str(made))
 
 
 def prefix(owner: str) -> str:

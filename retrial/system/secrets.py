@@ -73,7 +73,7 @@ class SecretMasker:
         """The others, for the same."""
         return self._guesses - self._values
 
-    def learn(self, *values: str, shortest: int = SHORTEST) -> None:
+    def add(self, *values: str, shortest: int = SHORTEST) -> None:
         """Keys and passwords; plain words, numbers, and what is too short to be told from those, are left."""
         self._add(_distinct(values, shortest), frozenset())
 
@@ -93,7 +93,7 @@ class SecretMasker:
 
     def learn_variables(self, variables: Mapping[str, str]) -> None:
         """Those that have the name of a secret, and passwords in addresses."""
-        self.learn(*_named_like_keys(variables))
+        self.add(*_named_like_keys(variables))
         for value in variables.values():
             self.learn_address(value)
 
@@ -106,7 +106,7 @@ class SecretMasker:
     def learn_given(self, variables: Mapping[str, str]) -> None:
         """Variables that somebody hands to an agent: also what only looks like a key."""
         self.learn_variables(variables)
-        self.learn(*(value for value in variables.values() if _TOKEN.search(value) and not _is_path(value)))
+        self.add(*(value for value in variables.values() if _TOKEN.search(value) and not _is_path(value)))
 
     def learn_arguments(self, arguments: Iterable[str]) -> None:
         """What stands behind the name of a secret in a command, a header or an address, and what looks like a key."""
@@ -114,36 +114,36 @@ class SecretMasker:
             named = (value for value in _NAMED_ARGUMENT.findall(text) if not _is_path(value))
             # Models and tasks have names with hyphens too.
             keys = (value for value in LIKE_A_KEY.findall(text) if _TOKEN.search(value))
-            self.learn(*named, *_BEARER.findall(text), *keys)
+            self.add(*named, *_BEARER.findall(text), *keys)
             self.learn_address(text)
 
     def learn_address(self, text: str) -> None:
         """The login in an address, and its password alone."""
         for login in _IN_AN_ADDRESS.findall(text):
             password = login.partition(":")[2]
-            self.learn(login, password, unquote(login), unquote(password), shortest=SHORTEST_PASSWORD)
+            self.add(login, password, unquote(login), unquote(password), shortest=SHORTEST_PASSWORD)
 
     def learn_fields(self, value: object) -> None:
         """Texts in a JSON value whose name is that of a secret."""
-        self.learn(*_secret_fields(value))
+        self.add(*_secret_fields(value))
 
-    def masked(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         for form in self._texts:
             text = text.replace(form, HIDDEN)
         return text
 
-    def masked_bytes(self, content: bytes) -> bytes:
+    def redact_bytes(self, content: bytes) -> bytes:
         for form in self._bytes:
             content = content.replace(form, HIDDEN.encode())
         return content
 
-    def masked_data(self, content: bytes) -> bytes:
+    def redact_data(self, content: bytes) -> bytes:
         """For what is read back as data: without the values that are secret for certain."""
         for form in self._certain:
             content = content.replace(form, HIDDEN.encode())
         return content
 
-    def masking(self, stream: TextIO) -> TextIO:
+    def redacting_stream(self, stream: TextIO) -> TextIO:
         """The same stream, for text that is masked on its way."""
         # Also where nothing is learned yet: what is written later may hold what is learned by then.
         return _MaskedStream(stream, self) if hasattr(stream, "buffer") else _MaskedText(stream, self)
@@ -162,7 +162,7 @@ class _MaskedStream(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         with self._though_unread():
-            super().write(self._known.masked(text))
+            super().write(self._known.redact(text))
         return len(text)
 
     def flush(self) -> None:
@@ -195,7 +195,7 @@ class _MaskedText(io.TextIOBase, TextIO):
         return bool(getattr(self._stream, "isatty", bool)())
 
     def write(self, text: str) -> int:
-        self._stream.write(self._known.masked(text))
+        self._stream.write(self._known.redact(text))
         return len(text)
 
     def flush(self) -> None:

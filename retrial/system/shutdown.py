@@ -41,21 +41,21 @@ class Stop:
         """To be looked at by whoever looks at this: a reason is as if somebody had asked."""
         self._watched.append(why)
 
-    def on_ask(self, wake: Callable[[], None]) -> None:
+    def on_request(self, wake: Callable[[], None]) -> None:
         """To be called when it is asked for, by those with threads that wait for something to start."""
         self._wakers.append(wake)
 
     @property
-    def said(self) -> bool:
+    def is_set(self) -> bool:
         """Whether it has been asked for; looks at nothing else, so that it may be called with a lock held."""
         return self._asked.is_set()
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         if self._asked.is_set():
             return True
         reason = next(filter(None, (why() for why in self._watched)), "")
-        if reason and self.ask(reason):
+        if reason and self.request(reason):
             say(f"Stopping: {reason}. What is under way is finished and written.")
         return self._asked.is_set()
 
@@ -63,7 +63,7 @@ class Stop:
         """Whether it is asked for within this time."""
         return self._asked.wait(seconds)
 
-    def ask(self, reason: str) -> bool:
+    def request(self, reason: str) -> bool:
         """Whether nobody had asked before."""
         if self._asked.is_set():
             return False
@@ -73,9 +73,9 @@ class Stop:
             wake()
         return True
 
-    def check(self) -> None:
+    def raise_if_set(self) -> None:
         """Raises: Stopped when nothing new may be started."""
-        if self.asked:
+        if self.requested:
             raise Stopped(self.reason)
 
     def end(self) -> None:
@@ -120,5 +120,5 @@ def interruptible(stop: protocols.Stop) -> Iterator[None]:
 
 def _listen(heard: SimpleQueue[bool], stop: protocols.Stop) -> None:
     while heard.get():
-        stop.ask("interrupted")
+        stop.request("interrupted")
         say("\n" + HEARD)

@@ -144,7 +144,7 @@ def test_a_prior_run_is_looked_at_after_the_cut_and_a_shard_may_be_settled(bench
         run.write_prediction(each, record(each), "")
     for text, left, out in (("1/3", 0, 3), ("2/3", 2, 0)):
         plan = planned(bench, text, prior=("before",))
-        assert (len(plan.tasks), plan.settled) == (left, out)
+        assert (len(plan.tasks), plan.excluded_by_prior) == (left, out)
         assert plan.shard and plan.shard.digest == (planned(bench, "1/3").shard or plan.shard).digest
 
 

@@ -361,6 +361,6 @@ def test_a_lock_of_a_run_that_leads_elsewhere_empties_no_file(home: Path, secret
     found = Files(home, "theirs")
     found.write_config({})
     linked(found.folder / claim.file, secret)
-    with pytest.raises(UsageError, match="is a symlink"), found.claimed(claim):
+    with pytest.raises(UsageError, match="is a symlink"), found.lock(claim):
         pass
     assert secret.read_text() == SECRET

@@ -57,10 +57,10 @@ def test_its_data_is_whole(language: Language) -> None:
     assert language.tools
     for path in (language.reader, language.command_reader):
         assert callable(registry.load(path).parser)
-    assert re.compile(language.telling)
+    assert re.compile(language.error_line_pattern)
     assert language.timeout >= 60
-    assert language.failing
-    assert 0 not in language.failing
+    assert language.failure_exit_codes
+    assert 0 not in language.failure_exit_codes
     assert all(re.compile(pattern) and what for pattern, what in language.suspicious)
 
 

@@ -309,7 +309,7 @@ def test_verdicts_and_results_that_are_damaged_are_made_anew(run: Run, home: Pat
 
 def test_one_process_scores_a_run_at_a_time_and_says_who(run: Run, home: Path, tmp_path: Path) -> None:
     arguments = solved(run, tmp_path, 1)
-    with Stored(home, "it").claimed(SCORING):
+    with Stored(home, "it").lock(SCORING):
         refused = run("report.py", "it", "--sandbox", "bwrap")
         # It may be scored while it goes on.
         assert run("harness.py", *arguments).returncode == 0

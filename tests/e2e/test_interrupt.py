@@ -246,7 +246,7 @@ def test_whenever_it_comes_there_is_no_traceback(number: signal.Signals, home: P
 def test_two_processes_are_not_at_one_run(run: Run, home: Path, tmp_path: Path) -> None:
     replies = write_replies(tmp_path / "replies.jsonl", {"text": reply(RIGHT)})
     flags = ("-b", write_exercise(tmp_path / "bench"), "-m", f"replay/{replies}", "--sandbox", "bwrap", "--run", "r")
-    with Stored(home, "r").claimed(PREDICTING):
+    with Stored(home, "r").lock(PREDICTING):
         refused = run("harness.py", *flags)
     assert refused.returncode == 2
     assert "Run 'r' is under way in another process" in refused.stderr

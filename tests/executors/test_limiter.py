@@ -154,7 +154,7 @@ def test_one_who_waits_for_a_provider_ends_when_stopped(tmp_path: Path) -> None:
         first = pool.submit(them.ask, 1)
         assert refused.wait(SECONDS)
         second = pool.submit(them.ask, 2)
-        them.stop.ask("enough")
+        them.stop.request("enough")
         for future in (first, second):
             assert isinstance(future.exception(SECONDS), Stopped)
 
@@ -260,7 +260,7 @@ def test_a_stop_wakes_everybody() -> None:
     turns.begin()
     with ThreadPoolExecutor(100) as pool:
         futures = [begun(turns, pool, [], number) for number in range(100)]
-        stop.ask("enough")
+        stop.request("enough")
         assert all(isinstance(future.exception(SECONDS), Stopped) for future in futures)
     with pytest.raises(Stopped, match="enough"):
         turns.begin()
@@ -281,11 +281,11 @@ def test_a_burst_of_refusals_counts_once() -> None:
     for _ in range(40):
         pace.begin(0.0)
     for _ in range(30):
-        pace.went_badly(TOO_FAST, 0.0, 1.0)
+        pace.on_failure(TOO_FAST, 0.0, 1.0)
         pace.end()
     assert pace.allowed == 20
     pace.begin(2.0)
-    pace.went_badly(TOO_FAST, 2.0, 3.0)
+    pace.on_failure(TOO_FAST, 2.0, 3.0)
     # Of the eleven that were under way then.
     assert pace.allowed == 5
 
@@ -293,7 +293,7 @@ def test_a_burst_of_refusals_counts_once() -> None:
 def test_nobody_begins_before_the_time_that_the_provider_asks_for() -> None:
     pace = AdaptiveLimit(4)
     pace.begin(0.0)
-    pace.went_badly(trouble(Overload.RATE, 7.0), 0.0, 1.0)
+    pace.on_failure(trouble(Overload.RATE, 7.0), 0.0, 1.0)
     pace.end()
     assert (pace.free(7.9), pace.opens_in(7.0), pace.free(8.0)) == (False, 1.0, True)
 
@@ -301,12 +301,12 @@ def test_nobody_begins_before_the_time_that_the_provider_asks_for() -> None:
 def test_it_grows_back_to_all_of_them_and_not_beyond() -> None:
     pace, now, seen = AdaptiveLimit(50), 0.0, list[int]()
     pace.begin(now)
-    pace.went_badly(TOO_FAST, now, now)
+    pace.on_failure(TOO_FAST, now, now)
     pace.end()
     while not pace.full:
         now += 1.0
         pace.begin(now)
-        pace.went_well(now, now + 0.5)
+        pace.on_success(now, now + 0.5)
         pace.end()
         seen.append(pace.allowed)
         assert len(seen) < 5_000
@@ -319,7 +319,7 @@ def test_strain_slows_more_gently_than_a_limit(load: Overload, left: int) -> Non
     pace = AdaptiveLimit(100)
     for _ in range(100):
         pace.begin(0.0)
-    pace.went_badly(trouble(load), 0.0, 1.0)
+    pace.on_failure(trouble(load), 0.0, 1.0)
     assert pace.allowed == left
 
 
@@ -327,7 +327,7 @@ def test_there_is_always_one() -> None:
     pace = AdaptiveLimit(3)
     for now in range(1, 40):
         pace.begin(float(now))
-        pace.went_badly(trouble(Overload.STRAIN), float(now), now + 0.5)
+        pace.on_failure(trouble(Overload.STRAIN), float(now), now + 0.5)
         pace.end()
     assert pace.allowed == 1
 
@@ -340,10 +340,10 @@ def test_where_one_at_a_time_is_too_fast_there_is_a_pause_between_two() -> None:
         pace.begin(now)
         if now >= ready:
             ready, answered = now + 10.0, answered + 1
-            pace.went_well(now, now + 0.1)
+            pace.on_success(now, now + 0.1)
         else:
             refused += 1
-            pace.went_badly(trouble(Overload.RATE, ready - now), now, now + 0.1)
+            pace.on_failure(trouble(Overload.RATE, ready - now), now, now + 0.1)
         pace.end()
         now += 0.1
     assert refused < 25

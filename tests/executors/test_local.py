@@ -74,18 +74,18 @@ def test_a_source_of_jobs_that_breaks_is_said_and_no_worker_stays() -> None:
 
 def test_when_nobody_listens_any_more_what_is_under_way_is_asked_to_stop() -> None:
     stop, asked = Stop(), threading.Event()
-    stop.on_ask(asked.set)
+    stop.on_request(asked.set)
 
     def work(number: int) -> int:
         if number:
             asked.wait(SECONDS)
-            stop.check()
+            stop.raise_if_set()
         return number
 
     results = Local(4, stop).run(work, range(100))
     assert next(results) == (0, 0)
     results.close()  # type: ignore[attr-defined]
-    assert stop.said
+    assert stop.is_set
 
 
 def test_what_was_stopped_is_not_handed_out_and_what_was_finished_is() -> None:
@@ -93,7 +93,7 @@ def test_what_was_stopped_is_not_handed_out_and_what_was_finished_is() -> None:
 
     def work(number: int) -> int:
         if number == 1:
-            stop.ask("the disk is full")
+            stop.request("the disk is full")
         return number
 
     found = list[int]()

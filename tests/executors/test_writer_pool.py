@@ -13,7 +13,7 @@ def test_all_that_was_taken_is_done_when_it_ends() -> None:
     done: list[int] = []
     with WriterPool() as workers:
         for number in range(3 * WAITING):
-            workers.do(lambda number=number: done.append(number))  # type: ignore[misc]
+            workers.submit(lambda number=number: done.append(number))  # type: ignore[misc]
     assert sorted(done) == list(range(3 * WAITING))
 
 
@@ -21,7 +21,7 @@ def test_as_many_wait_at_once_as_there_are_workers() -> None:
     together = threading.Barrier(WORKERS, timeout=60)
     with WriterPool() as workers:
         for _ in range(WORKERS):
-            workers.do(together.wait)
+            workers.submit(together.wait)
     assert not together.broken
 
 
@@ -30,10 +30,10 @@ def test_a_failure_is_raised_and_ends_it() -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"), WriterPool() as workers:
-        workers.do(full)
+        workers.submit(full)
 
 
 def test_what_ends_it_otherwise_is_not_hidden_by_a_failure() -> None:
     with pytest.raises(KeyboardInterrupt), WriterPool() as workers:
-        workers.do(lambda: 1 / 0)
+        workers.submit(lambda: 1 / 0)
         raise KeyboardInterrupt

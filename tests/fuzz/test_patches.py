@@ -76,7 +76,7 @@ def sound(task: Task, patch: str) -> None:
         return
     kept = parse(found.patch)
     assert all(change.regular for change in kept)
-    assert task.anywhere or all(free(change.new) for change in kept if change.new)
+    assert task.whole_repository or all(free(change.new) for change in kept if change.new)
     # Read once more, it is the same: nothing in it can be taken for something else.
     assert "".join(change.text for change in kept) == found.patch
 
@@ -142,7 +142,7 @@ def applied(inside: Path, task: Task, patch: str) -> None:
         return
     after = {path: content for path, content in seen(inside).items() if isinstance(content, bytes)}
     assert wanted is not None and after == {str(inside / path): content for path, content in wanted.items()}
-    if not task.anywhere:
+    if not task.whole_repository:
         assert all(free(path) for path in TREE.keys() | wanted.keys() if wanted.get(path) != TREE.get(path))
 
 

@@ -28,9 +28,9 @@ def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
 
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = SecretMasker()
-    known.learn(SECRET)
+    known.add(SECRET)
     for module in ("retrial.store.json_io", "retrial.system.files", "retrial.grading.verdict_cache"):
-        monkeypatch.setattr(f"{module}.KNOWN", known)
+        monkeypatch.setattr(f"{module}.MASKER", known)
     cache_entries.write(entry, f"key = '{SECRET}'")
     assert cache_entries.read(entry) == f"key = '{SECRET}'"
 
@@ -77,12 +77,12 @@ def test_a_verdict_is_kept_as_it_is_and_a_damaged_one_is_none(
     assert str(path) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("learn", [SecretMasker.learn, SecretMasker.guess])
+@pytest.mark.parametrize("learn", [SecretMasker.add, SecretMasker.guess])
 def test_a_verdict_with_a_key_in_it_is_not_kept_and_takes_the_earlier_one_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learn: object
 ) -> None:
     known = SecretMasker()
-    monkeypatch.setattr(verdict_cache, "KNOWN", known)
+    monkeypatch.setattr(verdict_cache, "MASKER", known)
     verdicts = Verdicts(tmp_path)
     verdicts.put("abc", VERDICT)
     learn(known, SECRET)  # type: ignore[operator]

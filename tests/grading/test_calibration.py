@@ -36,7 +36,7 @@ def calibrated(*gold: Verdict, stub: Verdict = BAD) -> Calibration:
 @pytest.mark.parametrize(
     ("gold", "stub", "worth", "void"),
     [
-        ((GOOD, GOOD, GOOD), BAD, TaskQuality.SOUND, ""),
+        ((GOOD, GOOD, GOOD), BAD, TaskQuality.VALID, ""),
         ((GOOD, GOOD, GOOD), GOOD, TaskQuality.STUB_PASSES, "its untouched stub passes"),
         ((BAD, BAD, BAD), GOOD, TaskQuality.BROKEN, "its reference fails here: b did not pass"),
         ((GOOD, BAD, GOOD), GOOD, TaskQuality.FLAKY, "its reference flickers here: 2 of 3 runs passed (b)"),
@@ -144,7 +144,7 @@ def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path
     found, seen = bench.calibrator.calibrate(bench.task)
     assert [verdict.outcome for verdict in seen] == [*(3 * [Outcome.RESOLVED]), Outcome.TESTS_FAILED]
     assert seen[-1].stdout and not found.stub.stdout
-    assert (found.worth, found.passed) == (TaskQuality.SOUND, 3)
+    assert (found.worth, found.passed) == (TaskQuality.VALID, 3)
     assert found.canaries
     assert found.gold[-1].proof in ("canary", "canary-weak")
     assert to_json(bench.known()) == to_json(found)

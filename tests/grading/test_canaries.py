@@ -163,7 +163,8 @@ def verdict(
         changed=changed,
     )
     return judge(
-        replace(check, planted=("test_canary",), planted_ids=("add_test::test_canary",), proving=proving), execution
+        replace(check, planted=("test_canary",), planted_ids=("add_test::test_canary",), is_reference_run=proving),
+        execution,
     )
 
 

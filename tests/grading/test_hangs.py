@@ -138,5 +138,7 @@ def test_a_time_out_is_the_canaries_doing_only_if_they_came_to_an_end(
 def test_a_run_gets_more_than_its_limit_only_when_the_tasks_own_tests_have_ended() -> None:
     expected = {"m::a": Status.PASSED, "m::b": Status.PASSED}
     check = Check(script="", files={}, reader="languages.junit", timeout=60, expected=expected, planted=("x", "y"))
-    assert check.seconds == replace(check, proving=True).seconds == 60
-    assert replace(check, own_ended=True).seconds == replace(check, own_ended=True, proving=True).seconds == 120
+    assert check.seconds == replace(check, is_reference_run=True).seconds == 60
+    assert (
+        replace(check, own_ended=True).seconds == replace(check, own_ended=True, is_reference_run=True).seconds == 120
+    )

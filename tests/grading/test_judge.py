@@ -28,7 +28,7 @@ def outcome(
     oom: bool = False,
     optional: bool = False,
 ) -> Outcome:
-    check = Check(script="true", files={}, reader="languages.junit", expected=expected, optional=optional)
+    check = Check(script="true", files={}, reader="languages.junit", expected=expected, allow_skips=optional)
     execution = Execution(
         exit_code=exit_code, stdout="", stderr="", seconds=1, reports=reports, timed_out=timed_out, oom=oom
     )

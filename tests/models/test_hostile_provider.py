@@ -33,7 +33,7 @@ def model() -> Iterator[OpenAIModel]:
 def test_a_response_is_used_or_refused_and_its_cost_never_lost(model: OpenAIModel, name: str, case: Case) -> None:
     lost: list[bool] = []
     asked = Message(role="user", content=f"Write case_{name}.py.")
-    request = Request(messages=(asked,), timeout=60.0, lost=lost.append)
+    request = Request(messages=(asked,), timeout=60.0, on_lost_reply=lost.append)
     if case.outcome == "not measured":
         with pytest.raises(ModelError) as caught:
             model.complete(request)

@@ -30,7 +30,7 @@ ASK = """
 import json, sys
 from pathlib import Path
 from retrial import models
-from retrial.attempts import Message, Request
+from retrial.chat import Message, Request
 from retrial.errors import ModelError
 from retrial.models import ModelSettings
 from retrial.store.json_io import to_jsonl

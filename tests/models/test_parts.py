@@ -210,7 +210,7 @@ USE_AND_EXIT = """
 import pathlib, sys
 from retrial.models import ModelSettings, local
 from retrial.protocols import Context
-from retrial.attempts import Message, Request
+from retrial.chat import Message, Request
 options = ModelSettings(cache=pathlib.Path(sys.argv[1]))
 model = local.make(Context(options=options))
 ask = lambda seed, text="Tell a story.", **more: model.complete(

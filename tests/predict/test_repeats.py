@@ -57,7 +57,10 @@ def test_a_sample_is_drawn_with_the_seed_that_was_given(options: HarnessOptions)
 
 
 def test_seeds_that_models_have_of_their_own_move_on_too(options: HarnessOptions) -> None:
-    ladder = (ModelChoice(name="a", own={"seed": 100, "max_tokens": 5}), ModelChoice(name="b", own={"max_tokens": 6}))
+    ladder = (
+        ModelChoice(name="a", overrides={"seed": 100, "max_tokens": 5}),
+        ModelChoice(name="b", overrides={"max_tokens": 6}),
+    )
     found = repeats.make_plans(changed(options, model=ladder, seed=1), ())
     seeds = [[rung.options.seed for rung in plan.rungs] for plan in found.plans]
     assert seeds == [[100, 1], [101, 2], [102, 3]]
@@ -75,13 +78,13 @@ def test_a_later_attempt_goes_on_from_its_own_runs_seed(
 
 def test_all_runs_share_the_budget_with_those_of_earlier_goes(home: Path, options: HarnessOptions) -> None:
     first = repeats.make_plans(changed(options, run="r"), ())
-    assert [run.name for run in first.plans[0].beside] == ["r.2", "r.3"]
+    assert [run.name for run in first.plans[0].group_siblings] == ["r.2", "r.3"]
     assert {plan.grid for plan in first.plans} == {"r"}
     stored = {"program": "harness.py", "kind": "repeats", "identity": first.identity, "runs": list(first.rows)}
     Run(home, "r").write_config(stored)
     fewer = repeats.make_plans(changed(options, run="r", repeat=2), ())
     assert [plan.run.name for plan in fewer.plans] == ["r.1", "r.2"]
-    assert [run.name for run in fewer.plans[0].beside] == ["r.2", "r.3"]
+    assert [run.name for run in fewer.plans[0].group_siblings] == ["r.2", "r.3"]
     with pytest.raises(UsageError, match="seed: 0 then, 4 now"):
         repeats.make_plans(changed(options, run="r", seed=4), ())
 

@@ -199,7 +199,7 @@ def test_a_job_that_waits_for_its_turn_is_not_begun_after_a_stop(bwrap: Sandbox,
         first = pool.submit(bounded.run, JOB)
         assert begun.wait(SECONDS)
         second = pool.submit(bounded.run, JOB)
-        stop.ask("enough")
+        stop.request("enough")
         assert isinstance(second.exception(SECONDS), Stopped)
         may_end.set()
         assert first.result(SECONDS).stdout.strip() == "done"
@@ -281,7 +281,7 @@ def test_a_job_that_was_killed_while_we_are_to_stop_says_nothing(bwrap: Sandbox)
     stop = Stop()
     killing = Killing(bwrap, 1)
     bounded = ThrottledSandbox(killing, 2, stop=stop)  # type: ignore[arg-type]
-    killing.run = lambda job: (stop.ask("interrupted"), Killing.run(killing, job))[1]  # type: ignore[method-assign]
+    killing.run = lambda job: (stop.request("interrupted"), Killing.run(killing, job))[1]  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bounded.run(JOB)
     assert killing.calls == 1

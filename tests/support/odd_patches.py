@@ -42,8 +42,8 @@ def exercise(files: Mapping[str, bytes] = BASE) -> Task:
         tree=MemoryTree(content=files),
         environment=Environment(name="python", image="python", language="python"),
         editable=("add.py", "src/deep.py"),
-        addable=("*.py",),
-        reserved=("*_test.py", "conftest.py"),
+        new_file_globs=("*.py",),
+        protected_globs=("*_test.py", "conftest.py"),
         read_only=("notes.txt",),
     )
 

@@ -49,8 +49,8 @@ def repository(files: Mapping[str, bytes], problem: str, links: Mapping[str, str
         tree=MemoryTree(content=files, links=links or {}),
         environment=Environment(name="x", image="x:1", language="", tree="/testbed"),
         editable=(),
-        anywhere=True,
-        reserved=("tests/*", "test_*.py"),
+        whole_repository=True,
+        protected_globs=("tests/*", "test_*.py"),
     )
 
 

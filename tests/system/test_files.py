@@ -23,8 +23,8 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_key_is_masked_before_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = SecretMasker()
-    known.learn("sk-0123456789abcdef0123")
-    monkeypatch.setattr("retrial.system.files.KNOWN", known)
+    known.add("sk-0123456789abcdef0123")
+    monkeypatch.setattr("retrial.system.files.MASKER", known)
     path = tmp_path / "log"
     path.write_bytes(b"the key is sk-0123456789abcdef0123")
     write_if_other(path, b"the key is sk-0123456789abcdef0123")

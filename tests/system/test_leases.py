@@ -24,9 +24,9 @@ from pathlib import Path
 from retrial.system import leases, scratch
 
 where = Path(sys.argv[1])
-half = leases.mark(leases.Kind.FILES, where)
+half = leases.register(leases.Kind.FILES, where)
 (where / f".results.json.{half}.x").write_text("half")
-mark = leases.mark(leases.Kind.PROCESSES, "")
+mark = leases.register(leases.Kind.PROCESSES, "")
 child = subprocess.Popen(["sleep", "1000"], env={leases.VARIABLE: mark}, start_new_session=True)
 # On a busy machine a new program may not have its variables yet.
 while not Path(f"/proc/{child.pid}/environ").read_bytes():
@@ -248,10 +248,10 @@ def test_what_is_mounted_in_a_folder_is_never_removed_with_it(tmp_path: Path, ca
     script = f"""
 import os, subprocess, sys
 from pathlib import Path
-from retrial.patches import untrusted_files
+from retrial.system.files import remove_all
 subprocess.run(["mount", "--bind", {str(precious)!r}, {str(holder / "a b")!r}], check=True)
 os.environ["PATH"] = os.environ["PATH"] if {can_unmount} else ""
-untrusted_files.remove_all(Path({str(holder)!r}))
+remove_all(Path({str(holder)!r}))
 """
     # In mounts of its own, so that nothing is left of them whatever happens.
     alone = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]

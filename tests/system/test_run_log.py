@@ -169,7 +169,7 @@ def test_a_message_with_a_mistake_in_it_is_no_reason_to_stop(run: Run) -> None:
 
 def test_no_secret_is_in_it(run: Run) -> None:
     key = "sk-runlog-5f1c09d2a77b4e"
-    MASKER.learn(key)
+    MASKER.add(key)
     with run_log.Kept(run.logs, run.name, f"python harness.py --agent-env A={key}"):
         LOG.error("said %s", key, exc_info=ValueError(key), extra={"body": {"key": key}})
     text = (run.logs / run_log.NAME).read_text()

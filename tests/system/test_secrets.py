@@ -52,7 +52,7 @@ def test_everything_else_stays(text: str) -> None:
 @pytest.fixture
 def known() -> SecretMasker:
     found = SecretMasker()
-    found.learn(KEY, PASSWORD)
+    found.add(KEY, PASSWORD)
     return found
 
 
@@ -75,9 +75,9 @@ def basic(text: str) -> str:
 )
 def test_a_value_is_masked_in_whatever_form(known: SecretMasker, secret: str, written: object) -> None:
     text = written(f"<{secret}>")  # type: ignore[operator]
-    masked = known.masked(text)
+    masked = known.redact(text)
     assert masked == written("<SECRET>").replace("SECRET", HIDDEN)  # type: ignore[operator]
-    assert known.masked_bytes(text.encode()) == masked.encode()
+    assert known.redact_bytes(text.encode()) == masked.encode()
 
 
 @pytest.mark.parametrize("user", ["", "a", "me", "you", "them"])
@@ -87,15 +87,15 @@ def test_a_value_is_masked_in_base64_whatever_stands_around_it(
     known: SecretMasker, user: str, after: str, encode: object
 ) -> None:
     text = encode(f"{user}:{KEY}{after}".encode()).decode()  # type: ignore[operator]
-    masked = known.masked(text)
+    masked = known.redact(text)
     assert HIDDEN in masked
     assert len(masked) <= len(HIDDEN) + 4 * (len(user) // 3 + 1) + 8, "but for what stands around it"
 
 
 def test_a_longer_secret_is_masked_before_one_that_is_in_it() -> None:
     known = SecretMasker()
-    known.learn("abcd-1234-efgh", "abcd-1234-efgh-5678")
-    assert known.masked("abcd-1234-efgh-5678 abcd-1234-efgh") == f"{HIDDEN} {HIDDEN}"
+    known.add("abcd-1234-efgh", "abcd-1234-efgh-5678")
+    assert known.redact("abcd-1234-efgh-5678 abcd-1234-efgh") == f"{HIDDEN} {HIDDEN}"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_longer_secret_is_masked_before_one_that_is_in_it() -> None:
 )
 def test_words_and_numbers_are_no_keys_even_where_a_server_takes_them_for_one(word: str) -> None:
     known = SecretMasker()
-    known.learn(word)
-    assert known.masked(f"{word} of development") == f"{word} of development"
+    known.add(word)
+    assert known.redact(f"{word} of development") == f"{word} of development"
 
 
 def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_path: Path) -> None:
@@ -124,16 +124,16 @@ def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_pa
         }
     )
     for secret in ("k-5f1c09d2a77b", "t-5f1c09d2a77b", "p-5f1c09d2a77b", "x%21-5f1c09", "x!-5f1c09"):
-        assert known.masked(f"a {secret} b") == f"a {HIDDEN} b"
+        assert known.redact(f"a {secret} b") == f"a {HIDDEN} b"
     for harmless in ("k-5f1c0", str(file), "developmentserver", "/home/u-5f1c09d2a77b", "http://proxy:3128"):
-        assert known.masked(harmless) == harmless
+        assert known.redact(harmless) == harmless
 
 
 def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
     known = SecretMasker()
     known.learn_given({"GITHUB": "ghp_5f1c09d2a77b4e5f1c09", "MODEL": "claude-sonnet-4-20250514", "MODE": "fast"})
-    assert known.masked("ghp_5f1c09d2a77b4e5f1c09") == HIDDEN
-    assert known.masked("claude-sonnet-4-20250514 fast") == "claude-sonnet-4-20250514 fast"
+    assert known.redact("ghp_5f1c09d2a77b4e5f1c09") == HIDDEN
+    assert known.redact("claude-sonnet-4-20250514 fast") == "claude-sonnet-4-20250514 fast"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_an_agent_is_given_is_known_by_its_looks_too() -> None:
 def test_arguments_are_known_by_the_names_before_them(argument: str) -> None:
     known = SecretMasker()
     known.learn_arguments(["--command", argument])
-    assert known.masked(argument) == argument.replace("k-5f1c09d2a77b", HIDDEN)
+    assert known.redact(argument) == argument.replace("k-5f1c09d2a77b", HIDDEN)
 
 
 def test_an_argument_that_looks_like_a_key_is_one_and_names_with_hyphens_are_none() -> None:
@@ -165,19 +165,19 @@ def test_an_argument_that_looks_like_a_key_is_one_and_names_with_hyphens_are_non
         "key-value-with-ttl",
     ]
     known.learn_arguments(["--command", f"agent {key}", *others])
-    assert known.masked(" ".join([key, *others])) == " ".join([HIDDEN, *others])
+    assert known.redact(" ".join([key, *others])) == " ".join([HIDDEN, *others])
 
 
 def test_fields_of_a_request_are_known_by_their_names() -> None:
     known = SecretMasker()
     known.learn_fields({"a": [{"headers": {"Authorization": "Bearer b-5f1c09d2a77b"}}], "stop": ["s-5f1c09d2a77b"]})
-    assert known.masked("b-5f1c09d2a77b s-5f1c09d2a77b") == f"{HIDDEN} s-5f1c09d2a77b"
+    assert known.redact("b-5f1c09d2a77b s-5f1c09d2a77b") == f"{HIDDEN} s-5f1c09d2a77b"
 
 
 def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
     known, below = SecretMasker(), io.BytesIO()
-    stream = known.masking(io.TextIOWrapper(below, "utf-8"))
-    known.learn(KEY)
+    stream = known.redacting_stream(io.TextIOWrapper(below, "utf-8"))
+    known.add(KEY)
     print("the key is", KEY, file=stream, flush=True)
     assert below.getvalue() == f"the key is {HIDDEN}\n".encode()
 
@@ -185,19 +185,19 @@ def test_a_stream_is_masked_from_when_the_secret_is_known() -> None:
 def test_what_is_only_guessed_to_be_a_key_is_masked_for_people_and_left_in_data() -> None:
     known = SecretMasker()
     known.guess_variables({"DEPLOY_TOKEN": "return one + two", "https_proxy": "http://me:x-5f1c09d2@proxy"})
-    known.learn("k-5f1c09d2a77b")
+    known.add("k-5f1c09d2a77b")
     text = b"return one + two k-5f1c09d2a77b x-5f1c09d2"
-    assert known.masked(text.decode()) == "*** *** ***"
-    assert known.masked_bytes(text) == b"*** *** ***"
-    assert known.masked_data(text) == b"return one + two *** ***"
+    assert known.redact(text.decode()) == "*** *** ***"
+    assert known.redact_bytes(text) == b"*** *** ***"
+    assert known.redact_data(text) == b"return one + two *** ***"
     assert known.guesses == frozenset({"return one + two"}) and "k-5f1c09d2a77b" in known.values
 
 
 def test_a_guess_that_turns_out_to_be_a_key_is_masked_in_data_too() -> None:
     known = SecretMasker()
     known.guess_variables({"OPENAI_API_KEY": "k-5f1c09d2a77b"})
-    known.learn("k-5f1c09d2a77b")
-    assert known.masked_data(b"k-5f1c09d2a77b") == HIDDEN.encode()
+    known.add("k-5f1c09d2a77b")
+    assert known.redact_data(b"k-5f1c09d2a77b") == HIDDEN.encode()
     assert known.guesses == frozenset()
 
 
@@ -222,7 +222,7 @@ def test_a_variable_that_only_looks_like_a_key_changes_no_patch_and_no_reply(
 
 def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = "sk-prediction-5f1c09d2a77b4e"
-    MASKER.learn(key)
+    MASKER.add(key)
     run = Run(tmp_path, "R")
     for name, content in (("one", f'key = "{key}"\n'), ("two", "key = None\n")):
         run.write_prediction(name, record(name, model_patch=edit("a.py", content)), f"# {key}\n")

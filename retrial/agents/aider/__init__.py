@@ -96,7 +96,7 @@ class AiderAgent:
     def _settings(self, task: Task) -> dict[str, object]:
         options = self._options
         names = ", ".join(offered(task))
-        opening, failed = (WHOLE_REPOSITORY, FAILED_THERE) if task.anywhere else (TASK, FAILED)
+        opening, failed = (WHOLE_REPOSITORY, FAILED_THERE) if task.whole_repository else (TASK, FAILED)
         timeout = options.request_timeout_seconds
         return {
             "model": self._route.model,
@@ -109,10 +109,10 @@ class AiderAgent:
             "reasoning_effort": options.reasoning_effort,
             "extra_body": json.loads(options.extra_body or "{}"),
             "extra_params": {"timeout": timeout} if timeout else {},
-            "repository": task.anywhere,
-            "editable": [] if task.anywhere else offered(task),
+            "repository": task.whole_repository,
+            "editable": [] if task.whole_repository else offered(task),
             "read_only": list(task.read_only),
-            "map_tokens": options.map_tokens if task.anywhere else 0,
+            "map_tokens": options.map_tokens if task.whole_repository else 0,
         }
 
     def _refuse_broken(self, report: Report, ran: AgentExit, name: str) -> None:

@@ -90,8 +90,8 @@ class Session:
 
         False when it names none.
         """
-        no_room = self._find(map_tokens, cache) if self._task.anywhere else ""
-        if self._task.anywhere and not self._offered:
+        no_room = self._find(map_tokens, cache) if self._task.whole_repository else ""
+        if self._task.whole_repository and not self._offered:
             self.add(notes=("the model named no file to edit",))
             return False
         self._say(self._opening() + no_room)
@@ -242,7 +242,7 @@ class Session:
         self._unanswered = ()
 
     def _opening(self) -> str:
-        form = REPOSITORY if self._task.anywhere else TASK
+        form = REPOSITORY if self._task.whole_repository else TASK
         text = form.format(instructions=self._task.problem_statement, files=self._names)
         text += "".join(_listing(path, self._text(path)) for path in self._offered)
         if self._task.read_only:

@@ -61,7 +61,10 @@ def editable(task: Task) -> dict[str, bytes]:
     return {
         path: content
         for path, content in task.tree.files().items()
-        if path not in links and path.isprintable() and b"\0" not in content and not policy.matches(path, task.reserved)
+        if path not in links
+        and path.isprintable()
+        and b"\0" not in content
+        and not policy.matches(path, task.protected_globs)
     }
 
 

@@ -104,7 +104,7 @@ class Exercism:
         example = read_files(exercise.root, exercise.example)
         language = exercise.language
         reference = dict(language.reference(exercise.solution, example))
-        for path in set(language.partial) & set(reference) & set(base):
+        for path in set(language.partly_editable) & set(reference) & set(base):
             # As of any patch.
             reference[path] = language.admitted(base[path], reference[path])
         patch = _reference_patch(base, {**base, **reference}, fresh=self._fresh)
@@ -123,13 +123,13 @@ class Exercism:
             "benchmark": self.name,
             "language": language.name,
             "environment": replace(language.environment, image=self._image or language.environment.image),
-            "addable": tuple(f"*{suffix}" for suffix in language.suffixes),
-            "reserved": (*language.tests, *language.reserved),
+            "new_file_globs": tuple(f"*{suffix}" for suffix in language.suffixes),
+            "protected_globs": (*language.tests, *language.protected_globs),
         }
 
     def _task(self, exercise: Exercise, shared: Mapping[str, Any]) -> Task:
         language, slug = exercise.language, exercise.root.name
-        partial = tuple(path for path in exercise.solution if path in language.partial)
+        partial = tuple(path for path in exercise.solution if path in language.partly_editable)
         if exercise.needs:
             shared = {**shared, "environment": replace(shared["environment"], needs=exercise.needs)}
         return Task(
@@ -138,7 +138,7 @@ class Exercism:
             problem_statement=exercise.instructions,
             tree=FolderTree(root=exercise.root, paths=exercise.shown),
             editable=exercise.solution,
-            partial=partial,
+            partly_editable=partial,
             read_only=(*exercise.beside, *partial) if self._show_editor_files else (),
             aliases=(f"{language.name}/{slug}", slug),
         )
@@ -241,9 +241,9 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
         timeout=language.timeout,
         folder=exercise.root.name,
         lint=not hidden,
-        optional=not hidden,
-        telling=language.telling,
-        failing=language.failing,
+        allow_skips=not hidden,
+        error_line_pattern=language.error_line_pattern,
+        failure_exit_codes=language.failure_exit_codes,
         reports_at_end=language.reports_at_end,
         prebuild=language.prebuild(tests),
     )

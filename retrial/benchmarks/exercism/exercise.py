@@ -180,7 +180,7 @@ def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language
         if path.endswith(language.suffixes)
         and not any(path in names for names in files.values())
         and os.path.dirname(path) in folders
-        and not policy.matches(path, language.reserved)
+        and not policy.matches(path, language.protected_globs)
     ]
     return (*listed, *unlisted)
 

@@ -168,7 +168,7 @@ class SweBench:
             reader="",
             timeout=seconds,
             lint=lint,
-            optional=lint,
+            allow_skips=lint,
             required=required,
             limits=LIMITS,
             network=self._network,
@@ -201,8 +201,8 @@ class SweBench:
             tree=_tree(row),
             environment=_environment(row),
             editable=(),
-            anywhere=True,
-            reserved=RESERVED,
+            whole_repository=True,
+            protected_globs=RESERVED,
             aliases=(row.instance_id.partition("__")[2],),
         )
 

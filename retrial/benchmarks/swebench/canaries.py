@@ -140,7 +140,7 @@ def set_own_status(log: str, tests: Mapping[str, Status], check: Check) -> str:
     if not planted or failing - planted:
         return log
     head, mark, tail = log.rpartition(END)
-    for status in check.failing:
+    for status in check.failure_exit_codes:
         # Only behind its end, where our own script has written it.
         tail = re.sub(rf"{re.escape(STATUS)}: {status}(?!\d)", f"{STATUS}: 0", tail)
     return head + mark + tail

@@ -63,7 +63,7 @@ class Dispatch:
     ) -> None:
         if not self._ends.done():
             self._closed = True
-            self._stop.ask("nobody takes the results")
+            self._stop.request("nobody takes the results")
         self._own.shutdown()
         self._calls.shutdown(wait=False, cancel_futures=True)
 
@@ -88,7 +88,7 @@ class Dispatch:
             self._done.put(None)
 
     def _nothing_left(self) -> bool:
-        if not self._stop.said:
+        if not self._stop.is_set:
             return self._exhausted and not self._open
         # What is lost while we stop is left to the next go.
         return self._open == len(self._again) + len(self._suspects)
@@ -104,7 +104,7 @@ class Dispatch:
     def _hand_out(self) -> None:
         members = self._fleet.members
         slots = sum(member.machine.slots for member in members)
-        while self._done.qsize() < UNREAD and not self._stop.asked:
+        while self._done.qsize() < UNREAD and not self._stop.requested:
             free = {member.free(self._workers, slots): member for member in members}
             if members and max(free) <= 0:
                 return
@@ -137,7 +137,7 @@ class Dispatch:
         self._done.put((job.value, result))
 
     def _halt(self) -> None:
-        if self._stop.said and not self._halted:
+        if self._stop.is_set and not self._halted:
             self._halted = True
             for member in self._fleet.members:
                 member.send(Halt(reason=self._stop.reason))

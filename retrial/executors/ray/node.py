@@ -99,7 +99,7 @@ class Node:
                 case Answer():
                     self._asked.pop(each.number).set_result(each.value)
                 case Halt():
-                    self._stop.ask(each.reason)
+                    self._stop.request(each.reason)
 
     def take(self) -> list[bytes]:
         """All that there is to say; waits until there is something."""

@@ -108,7 +108,7 @@ def make() -> Language:
         minimum="10",
         suffixes=(".cpp", ".h", ".hpp"),
         tests=("*_test.cpp", "test/*"),
-        reserved=("catch*.hpp", "tests-main.cpp"),
+        protected_globs=("catch*.hpp", "tests-main.cpp"),
         reader="languages.cpp.results",
         reports_at_end=True,
         tools=TOOLS,
@@ -118,11 +118,12 @@ def make() -> Language:
         reference=reference,
         prebuild=prebuild,
         build_folders=("build",),
-        telling=r"^\S+:\d+:\d+: (fatal )?error: |: undefined reference to |multiple definition of |^CMake Error"
+        error_line_pattern=r"^\S+:\d+:\d+: (fatal )?error: |: undefined reference to |multiple definition of "
+        r"|^CMake Error"
         r"|\*\*\* No rule to make target|^terminate called |^what\(\): |^(Segmentation fault|Aborted|Killed)",
         canaries=canary.canaries,
         # Catch says how many assertions failed.
-        failing=tuple(range(1, 128)),
+        failure_exit_codes=tuple(range(1, 128)),
         suspicious=SUSPICIOUS,
         # Enough to compile Catch on a busy machine, should that be needed.
         timeout=180.0,

@@ -55,7 +55,7 @@ def make() -> Language:
         toolchain=toolchain,
         script=script,
         reference=host.pair_in_order,
-        telling=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
+        error_line_pattern=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
         checked=renaming.renamed,
         canaries=canary.canaries,
         suspicious=SUSPICIOUS,

@@ -76,7 +76,7 @@ def make() -> Language:
         tests=("src/test/*",),
         # The first would turn the solution into a module, which is tested in another way. Tests beside the solution
         # are none that count, and do not compile there.
-        reserved=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
+        protected_globs=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
         build_folders=("build", "target", "bin", ".gradle"),
         reader="languages.java.results",
         reports_at_end=True,
@@ -89,7 +89,7 @@ def make() -> Language:
         script=script,
         reference=reference,
         checked=checked,
-        telling=TELLING,
+        error_line_pattern=TELLING,
         canaries=canary.canaries,
         suspicious=SUSPICIOUS,
         timeout=180.0,

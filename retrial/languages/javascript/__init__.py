@@ -82,7 +82,7 @@ def make() -> Language:
         minimum="18.17",
         suffixes=(".js",),
         tests=TESTS,
-        reserved=RESERVED,
+        protected_globs=RESERVED,
         build_folders=("node_modules",),
         reader="languages.javascript.results",
         reports_at_end=True,
@@ -97,7 +97,7 @@ def make() -> Language:
         checked=checked,
         canaries=canaries,
         suspicious=SUSPICIOUS,
-        telling=TELLING,
+        error_line_pattern=TELLING,
         timeout=120.0,
     )
 

@@ -78,7 +78,7 @@ def make() -> Language:
         minimum="3.8",
         suffixes=(".py",),
         tests=("test_*.py", "*_test.py"),
-        reserved=RESERVED,
+        protected_globs=RESERVED,
         reader="languages.junit",
         command_reader="languages.junit",
         tools={"python3": "python3 --version", "pytest": "python3 -m pytest --version"},
@@ -88,7 +88,7 @@ def make() -> Language:
         lint=lint,
         canaries=canary.canaries,
         suspicious=SUSPICIOUS,
-        telling=r"^E   +\w*(Error|Exception)\b|^\w*Error: ",
+        error_line_pattern=r"^E   +\w*(Error|Exception)\b|^\w*Error: ",
     )
 
 

@@ -85,7 +85,7 @@ def make() -> Language:
         suffixes=(".rs",),
         tests=("tests/*",),
         # What cargo takes for a build script or for one more program by its name alone.
-        reserved=("build.rs", "src/main.rs"),
+        protected_globs=("build.rs", "src/main.rs"),
         reader="languages.rust.results",
         tools={"cargo": "cargo --version", "rustc": "rustc --version", "cc": "command -v cc", "crates": CRATES},
         toolchain=toolchain,
@@ -93,11 +93,11 @@ def make() -> Language:
         reference=reference,
         reference_files=(EXAMPLE_MANIFEST,),
         build_folders=("target",),
-        partial=(MANIFEST,),
+        partly_editable=(MANIFEST,),
         admitted=cargo_toml.admitted,
-        telling=r"^error(\[E\d+\])?: |panicked at |^fatal runtime error: ",
+        error_line_pattern=r"^error(\[E\d+\])?: |panicked at |^fatal runtime error: ",
         canaries=canary.canaries,
-        failing=(101,),
+        failure_exit_codes=(101,),
         suspicious=SUSPICIOUS,
         timeout=180.0,
     )

@@ -71,7 +71,7 @@ class DriverService:
 
         Returns a number to end it by. Raises: BudgetSpent, Stopped.
         """
-        self._stop.check()
+        self._stop.raise_if_set()
         with ExitStack() as undone:
             number = self._budget.reserve(amount)
             undone.callback(self._budget.settle, number, 0.0)
@@ -117,7 +117,7 @@ class DriverService:
 
     def still(self) -> None:
         """Raises: Stopped."""
-        self._stop.check()
+        self._stop.raise_if_set()
 
     def spend(self, instance_id: str, lines: bytes, cost: float | None) -> None:
         """An agent has spent this on its own."""
@@ -126,7 +126,7 @@ class DriverService:
 
     def check(self) -> None:
         """Before an agent that spends on its own. Raises: BudgetSpent, Stopped."""
-        self._stop.check()
+        self._stop.raise_if_set()
         self._budget.check()
 
     def _give_up(self, number: int) -> None:

@@ -142,7 +142,9 @@ class MeteredChat:
         # Waiting for a turn, and for money that others may leave, is not the attempt's time.
         self.wait(time.monotonic() - started)
         lost = partial(self._lose, amount)
-        timed = replace(request, timeout=self.left(), lost=lost, next_try=self._next_try, still=self._desk.still)
+        timed = replace(
+            request, timeout=self.left(), on_lost_reply=lost, on_retry=self._next_try, check_stop=self._desk.still
+        )
         started = time.monotonic()
         try:
             reply = self._model.complete(timed)

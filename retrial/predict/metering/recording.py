@@ -38,7 +38,7 @@ class Recording:
         """The models of its ladder, as people would choose them."""
         names = self.identity["models"]
         own = self.identity.get("model_options") or [{}] * len(names)
-        return tuple(ModelChoice(name=name, own={**each, **PAID}) for name, each in zip(names, own, strict=True))
+        return tuple(ModelChoice(name=name, overrides={**each, **PAID}) for name, each in zip(names, own, strict=True))
 
     def options(self) -> dict[str, Any]:
         """Its options as a configuration file would have them, as far as they make a run what it is."""

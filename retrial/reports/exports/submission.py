@@ -56,7 +56,7 @@ def write(folder: Path, run: Run, content: Mapping[str, Any]) -> list[str]:
     without = [row["instance_id"] for row in predictions if not run.chat(row["instance_id"])]
     against = [*_unfit(run, without), *objections.sentences(run, content)]
     by_hand = {METADATA: _metadata(content), README: submission_readme.render(run, content, against)}
-    written = {name: MASKER.masked_bytes(text.encode("utf-8", "replace")) for name, text in by_hand.items()}
+    written = {name: MASKER.redact_bytes(text.encode("utf-8", "replace")) for name, text in by_hand.items()}
     notes = _clear(folder)
     # First of all: what is interrupted can then be made anew.
     write_again(folder / MARK, to_json({"run": run.name, "written": _digests(written)}))

@@ -100,10 +100,10 @@ def _packed_details(run: Run, content: Mapping[str, Any]) -> Iterator[tuple[str,
         material = instance.Material(
             row=row,
             # Masked once more: packed, nobody could; and not every key was known when these were written.
-            patch=MASKER.masked(patches.get(instance_id, "")),
-            chat=MASKER.masked(run.chat(instance_id)),
+            patch=MASKER.redact(patches.get(instance_id, "")),
+            chat=MASKER.redact(run.chat(instance_id)),
             # Where it was known before, all else is the same.
-            log=MASKER.masked(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
+            log=MASKER.redact(run.log(instance_id, row["model_name_or_path"]).replace(FROM_CACHE, "", 1)),
         )
         key = material.key(most, version)
         yield key, before.get(key) or _packed(instance.render(template, material, most))

@@ -260,7 +260,7 @@ class _Cgroup:
             while folder.exists() and not _removed(folder) and next(looks, False):
                 pass
             if folder.exists():
-                leases.current().leaves(f"cgroup {folder}")
+                leases.current().abandon(f"cgroup {folder}")
 
 
 def _looks(patience: float) -> Iterator[bool]:

@@ -188,7 +188,7 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
                 removed = True
         finally:
             if not removed:
-                leases.current().leaves(f"container {name}")
+                leases.current().abandon(f"container {name}")
 
 
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:

@@ -74,7 +74,7 @@ def test_malformed_replies_lint_errors_and_test_output_come_back_to_the_model(tm
 
 
 def test_in_a_repository_it_adds_the_files_that_are_named_and_nothing_of_its_own(tmp_path: Path, solve: Solve) -> None:
-    repository = replace(a_task(tmp_path), anywhere=True, editable=())
+    repository = replace(a_task(tmp_path), whole_repository=True, editable=())
     with ChatServer([reply("I must see calc/core.py."), whole(RIGHT)]) as server:
         effort, patch = solve(repository, server.url)
     first, second = (json.dumps(asked.body["messages"]) for asked in server.requests)

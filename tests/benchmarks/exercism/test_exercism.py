@@ -153,7 +153,7 @@ def test_sources_beside_the_solution_and_manifests_are_shown_read_only(tmp_path:
     benchmark = rust(tmp_path)
     (task,) = benchmark.tasks()
     assert task.read_only == ("src/given.rs", "Cargo.toml")
-    assert task.partial == ("Cargo.toml",)
+    assert task.partly_editable == ("Cargo.toml",)
     (task,) = Exercism(benchmark.root, "here", show_editor_files=False).tasks()
     assert task.read_only == ()
 

@@ -170,7 +170,7 @@ def of_planted(*lines: str, exit_code: int = 1) -> Verdict:
 
 def reference(*lines: str, exit_code: int = 1) -> Verdict:
     return judge(
-        replace(PLANTED, optional=True, planted=("test_a_b", "test_c_d")),
+        replace(PLANTED, allow_skips=True, planted=("test_a_b", "test_c_d")),
         ran(*(line.replace(WEAK, "test_a_b").replace(STRONG, "test_c_d") for line in lines), exit_code=exit_code),
     )
 
@@ -278,7 +278,7 @@ def test_what_stands_behind_a_forged_end_is_not_forgotten() -> None:
 
 
 def test_in_phase_1_a_skipped_test_is_no_veto() -> None:
-    verdict = judge(replace(CHECK, optional=True), ran(PASSED[0], "SKIPPED t.py::old", *PASSED[2:]))
+    verdict = judge(replace(CHECK, allow_skips=True), ran(PASSED[0], "SKIPPED t.py::old", *PASSED[2:]))
     assert verdict.outcome is Outcome.RESOLVED
 
 

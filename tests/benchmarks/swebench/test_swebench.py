@@ -35,7 +35,7 @@ def test_a_task_is_everything_an_agent_may_know_and_nothing_else(tmp_path: Path)
     benchmark = opened(write_rows(tmp_path, hints_text="SECRET-HINT"))
     (task,) = benchmark.tasks()
     assert (task.instance_id, task.benchmark, task.language) == (image_task.INSTANCE, "calc", "python")
-    assert (task.environment.tree, task.anywhere, benchmark.default_tries) == ("/testbed", True, 3)
+    assert (task.environment.tree, task.whole_repository, benchmark.default_tries) == ("/testbed", True, 3)
     known = repr(task) + repr(benchmark.provenance)
     for secret in ("SECRET-HINT", "a - b", "test_sub", "Start Test Output"):
         assert secret not in known

@@ -182,7 +182,7 @@ def test_all_that_is_said_of_a_test_is_left_out_and_nothing_else() -> None:
 
 
 def test_every_number_of_failed_assertions_is_a_status_but_those_of_signals() -> None:
-    assert cpp.make().failing == tuple(range(1, 128))
+    assert cpp.make().failure_exit_codes == tuple(range(1, 128))
 
 
 EQUAL = """\

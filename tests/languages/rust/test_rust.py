@@ -216,7 +216,7 @@ def test_a_file_that_cargo_would_pick_up_by_its_name_does_not_count(path: str, c
 
 
 def test_the_manifest_counts_in_part(task: Task) -> None:
-    assert task.partial == ("Cargo.toml",)
+    assert task.partly_editable == ("Cargo.toml",)
 
 
 @pytest.fixture

@@ -300,8 +300,8 @@ def test_what_is_not_given_is_as_the_run_had_it(run: Run, journal: Journal) -> N
 def test_its_models_are_the_recorded_ones_and_cost_nothing(run: Run) -> None:
     first, second = Recording(run).choices
     assert (first.name, second.name) == ("one:whole", "ollama/two:7b:diff")
-    assert dict(first.own) == {"price": "0/0"}
-    assert dict(second.own) == {"price": "0/0", "temperature": 1.0}
+    assert dict(first.overrides) == {"price": "0/0"}
+    assert dict(second.overrides) == {"price": "0/0", "temperature": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -412,9 +412,9 @@ def test_two_files_of_one_name_and_things_that_are_no_files_are_refused(home: Pa
 
 def test_keys_are_in_no_file(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known, key = SecretMasker(), 'sk-"<&>|`0123456789abcdef'
-    known.learn(key)
+    known.add(key)
     for module in ("retrial.store.json_io", "retrial.system.files"):
-        monkeypatch.setattr(f"{module}.KNOWN", known)
+        monkeypatch.setattr(f"{module}.MASKER", known)
     asked: dict[str, Any] = {name: str(tmp_path / f"{name}.out") for name in ("junit", "markdown", "csv")}
     write.write(ReportOptions(**asked), a_run(home, one_of_each()), content(one_of_each(f"refused: {key}")))
     for path in asked.values():

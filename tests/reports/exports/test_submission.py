@@ -239,12 +239,12 @@ def test_it_is_named_on_screen_with_what_stands_against_it(
 def test_keys_are_masked_in_all_that_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, found = an_official_run(tmp_path, of_swebench()), content(of_swebench())
     known, key = SecretMasker(), "sk-0123456789abcdef0123"
-    known.learn(key)
+    known.add(key)
     run.write_chat("good", f"the key is {key}")
     run.write_official("good", {"test_output.txt": key.encode(), "report.json": to_json({})})
     run.write_config({**run.config(), "command": f"python harness.py --key {key}"})
     for module in ("retrial.reports.exports.submission", "retrial.system.files"):
-        monkeypatch.setattr(f"{module}.KNOWN", known)
+        monkeypatch.setattr(f"{module}.MASKER", known)
     submission.write(tmp_path / "sub", run, found)
     files = [path for path in (tmp_path / "sub").rglob("*") if path.is_file()]
     assert len(files) > 8

@@ -302,8 +302,8 @@ def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
     run.write_chat(instance_id, f"# one\n\n## Attempt 1: m\n\n### user\n\n```text\nthe key is {key}\n```\n")
     page.write(run, content)
     assert any(key in piece for piece in fragments(run.beside("report.html")))
-    known.learn(key)
-    monkeypatch.setattr("retrial.reports.page.KNOWN", known)
+    known.add(key)
+    monkeypatch.setattr("retrial.reports.page.MASKER", known)
     page.write(run, content)
     assert not any(key in piece for piece in fragments(run.beside("report.html")))
 
