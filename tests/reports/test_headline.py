@@ -111,7 +111,10 @@ def test_nothing_measured_is_no_rate() -> None:
 
 
 def test_what_a_terminal_cannot_write_ends_nothing() -> None:
-    code = "import sys; from retrial.system.secrets import MASKER; print('a … \\ud800 b', file=MASKER.redacting_stream(sys.stdout))"
+    code = (
+        "import sys; from retrial.system.secrets import MASKER\n"
+        "print('a … \\ud800 b', file=MASKER.redacting_stream(sys.stdout))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
     )
