@@ -28,10 +28,10 @@ from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
 from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.metering.metered_model import MeteredChat, Sampling
-from retrial.predict.save import RunProgress, keep_prediction, state
+from retrial.predict.save import RunProgress, save_prediction, state
 from retrial.protocols import Context, Executor
 from retrial.score.predictions_file import Submission
-from retrial.score.save import keep_verdict
+from retrial.score.save import save_verdict
 from retrial.score.scorer import Scored
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
@@ -71,15 +71,15 @@ class Instant:
 def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
     """As a worker makes them: that is no work of the driver's, so it is done once."""
     stop = Stop()
-    desk = TaskDriver("once", DriverService(run, Budget(None), FairLimiter(1, stop), stop))
-    chat = MeteredChat(Instant(), SAMPLING, desk, Price(prompt=1, completion=1), "once", 1)
-    desk.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
+    driver = TaskDriver("once", DriverService(run, Budget(None), FairLimiter(1, stop), stop))
+    chat = MeteredChat(Instant(), SAMPLING, driver, Price(prompt=1, completion=1), "once", 1)
+    driver.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
     said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
     for _ in range(CALLS):
         reply = chat.ask(said)
         said = (*said, Message(role="assistant", content=reply.text), Message(role="user", content=SAID * 15))
-    desk.append("check", key="once", verdict=VERDICT)
-    desk.append("attempt_ended", attempt=1, result=attempt_record(_attempt(chat.usage)))
+    driver.append("check", key="once", verdict=VERDICT)
+    driver.append("attempt_ended", attempt=1, result=attempt_record(_attempt(chat.usage)))
     return tuple(run.journal("once").content().splitlines(keepends=True))
 
 
@@ -87,19 +87,19 @@ def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
 class Writing:
     """Has everything written down that an attempt has written down."""
 
-    desk: DriverService
+    driver: DriverService
     lines: tuple[bytes, ...]
 
     def __call__(self, task: Task) -> Prediction:
         name, (started, *rest) = task.instance_id, self.lines
-        self.desk.open(name)
+        self.driver.open(name)
         for number in range(CALLS):
             asked, answered = rest[2 * number : 2 * number + 2]
-            leave = self.desk.begin(name, asked if number else started + asked, COST)
-            self.desk.end(leave, name, answered, COST)
+            leave = self.driver.begin(name, asked if number else started + asked, COST)
+            self.driver.end(leave, name, answered, COST)
         for line in rest[2 * CALLS :]:
-            self.desk.write(name, line)
-        self.desk.close(name)
+            self.driver.write(name, line)
+        self.driver.close(name)
         attempt = _attempt(Usage(calls=CALLS, cost=CALLS * COST))
         return Prediction(instance_id=name, model_name_or_path="edit--instant", attempts=(attempt,), tries=1)
 
@@ -150,7 +150,7 @@ def main() -> None:
         os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
         run = Run(Path(name, "home"), "driven")
         tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
-        with run_log.Kept(run.logs, run.name, "speed.driver"):
+        with run_log.RunLog(run.logs, run.name, "speed.driver"):
             tell("phase 1", options, lambda: _phase1(options, run, tasks))
             tell("phase 2", options, lambda: _phase2(options, run, tasks))
 
@@ -177,11 +177,11 @@ def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     stop, budget = Stop(), Budget(None)
     executor = _executor(options, stop)
     came = RunProgress(done={}, answered={}, unmeasured={})
-    desk = executor.share(DriverService(run, budget, FairLimiter(options.workers, stop), stop))
-    work = Writing(desk=desk, lines=lines_of_an_attempt(Run(run.folder, "lines")))
+    driver = executor.share(DriverService(run, budget, FairLimiter(options.workers, stop), stop))
+    work = Writing(driver=driver, lines=lines_of_an_attempt(Run(run.folder, "lines")))
     with Progress("harness", len(tasks)) as progress, WriterPool() as keepers:
         for task, result in executor.run(work, tasks):
-            keepers.submit(partial(keep_prediction, run, task, result, came))
+            keepers.submit(partial(save_prediction, run, task, result, came))
             progress.step(f"{task.instance_id}: {state(result)}", money(budget.spent))
     assert len(came.done) == len(tasks), came.unmeasured
 
@@ -192,7 +192,7 @@ def _phase2(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     rows = []
     with Progress("report", len(tasks)) as progress:
         for task, result in executor.run(work, tasks):
-            rows.append(row := keep_verdict(run, task, _submission(task), result))
+            rows.append(row := save_verdict(run, task, _submission(task), result))
             progress.step(f"{task.instance_id}: {row.verdict.outcome}", "")
     assert all(row.verdict.outcome is VERDICT.outcome for row in rows), rows
 

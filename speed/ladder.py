@@ -98,12 +98,12 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
             argv = ["-b", str(bench), "-n", "40", "-m", "instant:whole", "--api-base", url, "--run", turn]
             plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
             ladder, stop, verdicts = make_ladder(plan), Stop(), verdict_cache.Verdicts(paths.cache())
-            desk = DriverService(plan.run, Budget(None), FairLimiter(1, stop), stop)
+            driver = DriverService(plan.run, Budget(None), FairLimiter(1, stop), stop)
             before = cpu()
             for task in plan.tasks:
                 tests = partial(plan.benchmark.visible, task.instance_id)
                 check = VisibleCheck(task, tests, sandbox, verdicts)  # type: ignore[arg-type]
-                done = solve(task, ladder, check, TaskDriver(task.instance_id, desk))
+                done = solve(task, ladder, check, TaskDriver(task.instance_id, driver))
                 assert done.chosen.plausible, done
             spent = (cpu() - before) / len(plan.tasks)
     print(f"CPU of ours for one attempt, without its sandbox runs: {1000 * spent:.1f} ms (at most 50)")

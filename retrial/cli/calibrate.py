@@ -39,7 +39,7 @@ LABELS = (*(f"gold-{number}" for number in range(1, calibration.RUNS + 1)), "nul
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class CalibratedTask:
     """What came of one task."""
 
     task: Task
@@ -147,10 +147,12 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
     benchmark = inputs.open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
-    bed = set_up(options, run, tasks)
-    with run.lock(SCORING), run_log.Kept(run.logs, run.name, command_line()):
-        rows = _calibrate_all(options, benchmark, run, bed, [each for each in tasks if _id(each) not in bed.skipped])
-        content = results(run, benchmark, rows, bed, argv)
+    setup = set_up(options, run, tasks)
+    with run.lock(SCORING), run_log.RunLog(run.logs, run.name, command_line()):
+        rows = _calibrate_all(
+            options, benchmark, run, setup, [each for each in tasks if _id(each) not in setup.skipped]
+        )
+        content = results(run, benchmark, rows, setup, argv)
         run.write_results(content)
     print(console.calibration(content))
     print(f"\nResults: {run.results_path}")
@@ -158,24 +160,24 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
 
 
 def _calibrate_all(
-    options: ReportOptions, benchmark: Benchmark, run: Run, bed: ScoringSetup, tasks: Sequence[Task]
-) -> list[Row]:
+    options: ReportOptions, benchmark: Benchmark, run: Run, setup: ScoringSetup, tasks: Sequence[Task]
+) -> list[CalibratedTask]:
     asked = set(map(_id, tasks))
     waiting = _waiting(run, benchmark, fresh=options.fresh)
     done = asked - waiting if asked & waiting else set[str]()
     if done:
         say(f"Going on with what was not finished: {len(done)} of {len(asked)} tasks are done (--fresh begins anew)")
     waiting |= asked - done
-    calibrator = Calibrator(scorer=_scorer(options, benchmark, bed))
+    calibrator = Calibrator(scorer=_scorer(options, benchmark, setup))
     tasks_by_id = {_id(task): task for task in tasks}
-    used = bed.executor.share(bed.sandbox)
-    maker = remote_scorer(calibrator.scorer, options, bed.ready(tasks), used)
+    used = setup.executor.share(setup.sandbox)
+    maker = remote_scorer(calibrator.scorer, options, setup.ready(tasks), used)
     work = Calibrating(calibrator=calibrator, tasks=tasks_by_id, done=frozenset(done), maker=maker)
-    rows: list[Row] = []
+    rows: list[CalibratedTask] = []
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     _write_config(run, benchmark, started, waiting)
     with Progress("calibrate", len(tasks)) as progress:
-        for instance_id, result in bed.executor.run(work, tasks_by_id):
+        for instance_id, result in setup.executor.run(work, tasks_by_id):
             task = tasks_by_id[instance_id]
             if not isinstance(result, Exception) and result[1]:
                 _write_logs(run, task, calibrator.answer(task), result[1])
@@ -186,15 +188,15 @@ def _calibrate_all(
                 waiting.discard(_id(task))
                 _write_config(run, benchmark, started, waiting)
             sound = sum(_title(row) == TaskQuality.VALID for row in rows)
-            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{bed.slowed}")
+            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{setup.slowed}")
     return sorted(rows, key=lambda row: _id(row.task))
 
 
-def _scorer(options: ReportOptions, benchmark: Benchmark, bed: ScoringSetup) -> Scorer:
+def _scorer(options: ReportOptions, benchmark: Benchmark, setup: ScoringSetup) -> Scorer:
     return Scorer(
         benchmark=benchmark,
-        sandbox=bed.sandbox,
-        verdicts=bed.executor.share(verdict_cache.Verdicts(paths.cache())),
+        sandbox=setup.sandbox,
+        verdicts=setup.executor.share(verdict_cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
     )
@@ -211,14 +213,14 @@ def _waiting(run: Run, benchmark: Benchmark, *, fresh: bool) -> set[str]:
     return set(stored.get("waiting", ())) if same else set()
 
 
-def _row(task: Task, result: Calibration | Exception) -> Row:
+def _row(task: Task, result: Calibration | Exception) -> CalibratedTask:
     if isinstance(result, Calibration):
-        return Row(task=task, calibration=result)
+        return CalibratedTask(task=task, calibration=result)
     nobody = Submission(instance_id=task.instance_id, model_name_or_path="", patch="")
-    return Row(task=task, failure=unmeasured(task, nobody, result).verdict.reason)
+    return CalibratedTask(task=task, failure=unmeasured(task, nobody, result).verdict.reason)
 
 
-def _title(row: Row) -> str:
+def _title(row: CalibratedTask) -> str:
     return row.calibration.worth.replace("_", " ") if row.calibration else "not measured"
 
 
@@ -248,7 +250,7 @@ def _write_logs(run: Run, task: Task, answer: Answer, seen: Sequence[Verdict]) -
 
 
 def results(
-    run: Run, benchmark: Benchmark, rows: Sequence[Row], bed: ScoringSetup, argv: Sequence[str]
+    run: Run, benchmark: Benchmark, rows: Sequence[CalibratedTask], setup: ScoringSetup, argv: Sequence[str]
 ) -> dict[str, Any]:
     """The content of results.json."""
     known = [(row.task, row.calibration) for row in rows if row.calibration]
@@ -260,16 +262,16 @@ def results(
         "benchmark": benchmark.name,
         "command": " ".join(argv),
         "totals": {
-            "selected": len(rows) + len(bed.skipped),
+            "selected": len(rows) + len(setup.skipped),
             **{str(worth): sum(row["worth"] is worth for row in instances) for worth in TaskQuality},
             "slow": sum(found.slow for _, found in known),
             "not_measured": len(rows) - len(known),
-            "skipped": len(bed.skipped),
+            "skipped": len(setup.skipped),
         },
         "proofs": dict(Counter(row["proof"] or "none" for row in instances)),
         "not_measured": {row.task.instance_id: row.failure for row in rows if not row.calibration},
-        "skipped": dict(bed.skipped),
+        "skipped": dict(setup.skipped),
         "void": {task.instance_id: found.void for task, found in known if found.void},
-        "provenance": {"benchmark": dict(benchmark.provenance), **bed.record(), "retrial": __version__},
+        "provenance": {"benchmark": dict(benchmark.provenance), **setup.record(), "retrial": __version__},
         "instances": instances,
     }

@@ -38,11 +38,11 @@ NOT_WITH = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ComparedRun:
     """One that is to be compared."""
 
     run: Run
-    trial: ScoringInput | None = None
+    scoring: ScoringInput | None = None
     """Of a predictions file, which is no run before it is scored."""
     group: str = ""
     """The grid or the repeats that it was named by."""
@@ -103,7 +103,7 @@ def _refuse(options: ReportOptions) -> None:
         raise UsageError(f"--compare does not go with --{given[0].replace('_', '-')}: leave one of them out.")
 
 
-def _entries(options: ReportOptions, texts: Sequence[str]) -> list[Entry]:
+def _entries(options: ReportOptions, texts: Sequence[str]) -> list[ComparedRun]:
     """Raises: UsageError for fewer than two, for what is named twice, and for what holds no predictions."""
     entries = [entry for text in texts for entry in _named(options, text)]
     names = [entry.run.name for entry in entries]
@@ -115,28 +115,28 @@ def _entries(options: ReportOptions, texts: Sequence[str]) -> list[Entry]:
     return entries
 
 
-def _named(options: ReportOptions, text: str) -> Iterator[Entry]:
+def _named(options: ReportOptions, text: str) -> Iterator[ComparedRun]:
     """A run or a file; for a grid or repeats, their runs."""
     home = paths.home()
     if not (home / "predictions" / text).exists() and shards.expand_to_shards(home, (text,)) != (text,):
         raise UsageError(f"'{text}' is there in shards only: make one result of them first with 'report.py {text}'.")
     run = find_run(home, text)
     if run is None:
-        trial = inputs.from_file(options, Path(text))
-        yield Entry(run=trial.run, trial=trial)
+        scoring = inputs.from_file(options, Path(text))
+        yield ComparedRun(run=scoring.run, scoring=scoring)
         return
     stored = run.config()
     if not history.group_kind(stored):
-        yield Entry(run=run)
+        yield ComparedRun(run=run)
         return
     for member in (Run(home, each["run"]) for each in stored["runs"]):
         if member.exists():
-            yield Entry(run=member, group=run.name)
+            yield ComparedRun(run=member, group=run.name)
         else:
             say(f"{NOTE}'{member.name}' of '{run.name}' was never started: it is left out")
 
 
-def _with_prior(entries: Sequence[Entry]) -> list[Entry]:
+def _with_prior(entries: Sequence[ComparedRun]) -> list[ComparedRun]:
     """These, and all runs whose results selected their tasks.
 
     Raises: UsageError when one of them is missing.
@@ -145,7 +145,7 @@ def _with_prior(entries: Sequence[Entry]) -> list[Entry]:
     queue = list(entries)
     for entry in queue:
         prior = entry.run.config().get("prior", ()) if entry.run.exists() else ()
-        more = [Entry(run=Run(paths.home(), name)) for name in prior if name not in found]
+        more = [ComparedRun(run=Run(paths.home(), name)) for name in prior if name not in found]
         selected_tasks.refuse_unknown(entry.run.name, (each.run for each in more))
         found.update((each.run.name, each) for each in more)
         queue += more
@@ -168,7 +168,7 @@ def _target(name: str, names: Sequence[str]) -> Run:
     return found
 
 
-def _refuse_other_benchmarks(entries: Sequence[Entry]) -> None:
+def _refuse_other_benchmarks(entries: Sequence[ComparedRun]) -> None:
     """Before anything is scored.
 
     Raises: UsageError.
@@ -178,27 +178,27 @@ def _refuse_other_benchmarks(entries: Sequence[Entry]) -> None:
         refuse_other_benchmark(known[0], other)
 
 
-def _benchmark(entry: Entry) -> Mapping[str, Any]:
-    if entry.trial:
-        return entry.trial.benchmark.provenance
+def _benchmark(entry: ComparedRun) -> Mapping[str, Any]:
+    if entry.scoring:
+        return entry.scoring.benchmark.provenance
     identity = history.identity(entry.run, entry.run.config())
     return {"source": identity.get("benchmark"), "digest": identity.get("benchmark_digest")}
 
 
-def _scored(options: ReportOptions, entry: Entry) -> tuple[Side, bool]:
+def _scored(options: ReportOptions, entry: ComparedRun) -> tuple[Side, bool]:
     """With its results, and whether nothing is left out of them."""
-    run, whole = entry.run, entry.trial is None or not entry.trial.problems
+    run, whole = entry.run, entry.scoring is None or not entry.scoring.problems
     content = None if options.fresh else _scored_before(entry)
     if content is None:
         say(f"Compare: {run.name} is scored")
-        score_run(options, entry.trial or inputs.from_run(options, run))
+        score_run(options, entry.scoring or inputs.from_run(options, run))
         content = read_results(run.results_path)
         write.write_beside(run, content)
     whole = whole and not content["not_measured"] and not content.get("shards", {}).get("missing")
     return Side(name=run.name, content=content, config=read_config(run.config_path)), whole
 
 
-def _scored_before(entry: Entry) -> dict[str, Any] | None:
+def _scored_before(entry: ComparedRun) -> dict[str, Any] | None:
     """Its results, if they are of exactly the predictions that it has now."""
     run = entry.run
     if not run.exists() or not run.results_path.is_file():
@@ -210,7 +210,7 @@ def _scored_before(entry: Entry) -> dict[str, Any] | None:
     return None
 
 
-def _covers(entry: Entry, content: Mapping[str, Any]) -> bool:
+def _covers(entry: ComparedRun, content: Mapping[str, Any]) -> bool:
     run = entry.run
     scored, skipped = {each["instance_id"] for each in content["instances"]}, set(content["skipped"])
     missing = set[str]()
@@ -229,19 +229,19 @@ def _covers(entry: Entry, content: Mapping[str, Any]) -> bool:
     )
 
 
-def _in_bundle(entry: Entry, known: Collection[str]) -> set[str]:
+def _in_bundle(entry: ComparedRun, known: Collection[str]) -> set[str]:
     """Predictions made elsewhere.
 
     Raises: UsageError when there are others than those that are known.
     """
-    if entry.trial:
-        return {each.instance_id for each in entry.trial.submissions}
+    if entry.scoring:
+        return {each.instance_id for each in entry.scoring.submissions}
     imported = predictions_file.read(entry.run.bundle_path, known)
     if imported.problems:
         raise predictions_file.refuse(imported)
     return set(imported.submissions)
 
 
-def _is_about(entry: Entry, content: Mapping[str, Any]) -> bool:
+def _is_about(entry: ComparedRun, content: Mapping[str, Any]) -> bool:
     """A file may have been scored as another benchmark's before."""
-    return entry.trial is None or content["provenance"].get("benchmark") == dict(entry.trial.benchmark.provenance)
+    return entry.scoring is None or content["provenance"].get("benchmark") == dict(entry.scoring.benchmark.provenance)

@@ -34,7 +34,7 @@ def score(options: ReportOptions, group: Run) -> int:
     _refuse(options, group.name, stored["runs"])
     missing = [each["run"] for each in stored["runs"] if not Run(paths.home(), each["run"]).exists()]
     if stored["kind"] == "repeats":
-        repeats = [rescore.of_run(report, trial, each["seed"]) for each, trial, report in _scored(options, group)]
+        repeats = [rescore.of_run(report, scoring, each["seed"]) for each, scoring, report in _scored(options, group)]
         unmeasured = any(each.not_measured for each in repeats)
         content, shown = _repeats_results(group, repeats, missing)
     else:
@@ -64,14 +64,14 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Scorin
         if run.exists():
             title = f"{stored['kind'].capitalize()} {group.name}"
             say(f"{title}: run {place} of {len(stored['runs'])}, {run.name}")
-            trial = inputs.from_run(options, run)
-            report, content = score_one(options, trial)
+            scoring = inputs.from_run(options, run)
+            report, content = score_one(options, scoring)
             write.write(options, run, content)
             if report.agent_failed:
                 print(f"{run.name}: {report.agent_failed}\n")
             if said := repeat_statistics.told(content):
                 print(f"{run.name}\n{said}\n")
-            yield each, trial, report
+            yield each, scoring, report
 
 
 def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> tuple[dict[str, Any], str]:

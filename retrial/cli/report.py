@@ -46,16 +46,16 @@ def main(argv: Sequence[str]) -> int:
     return _score(options, inputs.from_runs(options, texts) if several else _trial(options, rest))
 
 
-def _score(options: ReportOptions, trial: ScoringInput) -> int:
+def _score(options: ReportOptions, scoring: ScoringInput) -> int:
     """One run: scored, told, written for others, and judged."""
-    write.refuse(options, trial.run)
+    write.refuse(options, scoring.run)
     score = rescore.score if options.repeat > 1 else score_run
-    report, content = score(options, trial)
+    report, content = score(options, scoring)
     told = filter(None, [report.agent_failed, repeats.told(content), headline.render(report, content)])
     print(console.painted("\n\n".join(told)))
-    print(f"\nResults: {trial.run.results_path}")
-    write.write(options, trial.run, content)
-    incomplete = report.not_measured or report.shards.get("missing") or trial.problems
+    print(f"\nResults: {scoring.run.results_path}")
+    write.write(options, scoring.run, content)
+    incomplete = report.not_measured or report.shards.get("missing") or scoring.problems
     return gate.check(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 
 

@@ -197,7 +197,7 @@ class _Queue:
 
 def calls_at_once(jobs: int) -> int:
     """Of `--jobs`: models are asked without cores of ours."""
-    return jobs or max(LEAST_CALLS, 2 * host.here().cores)
+    return jobs or max(LEAST_CALLS, 2 * host.capacity().cores)
 
 
 def tasks_in_flight(jobs: int, test_jobs: int) -> int:
@@ -208,4 +208,4 @@ def tasks_in_flight(jobs: int, test_jobs: int) -> int:
 
 def sandboxes_at_once(test_jobs: int, where: HostCapacity | None = None) -> int:
     """Of `--test-jobs`, or as many as the machine is good for: this one, or that."""
-    return test_jobs or (where or host.here()).jobs()
+    return test_jobs or (where or host.capacity()).jobs()

@@ -9,9 +9,9 @@ from difflib import unified_diff
 from retrial.chat import Reply
 from retrial.formats.parsing.hunks import (
     EVERYTHING,
-    Change,
+    EditKind,
+    FileEdit,
     Hunk,
-    Kind,
     carried_out,
     goes_on,
     readable,
@@ -88,7 +88,7 @@ def make() -> Patch:
     return Patch()
 
 
-def _changes(segment: Segment, *, strict: bool) -> Iterator[Change]:
+def _changes(segment: Segment, *, strict: bool) -> Iterator[FileEdit]:
     """Strict: a line that is not the patch's is a mistake in it, not the text that follows.
 
     Raises: Refused.
@@ -108,17 +108,17 @@ def _is_mark(line: str) -> bool:
     return line in (BEGIN, END) or bool(_ACTION.fullmatch(line))
 
 
-def _change(verb: str, path: str, body: list[str], strict: bool) -> Change:
+def _change(verb: str, path: str, body: list[str], strict: bool) -> FileEdit:
     if verb == "Delete":
         _own(body, lambda line: not line.strip(), strict)
-        return Change(kind=Kind.DELETE, path=path)
+        return FileEdit(kind=EditKind.DELETE, path=path)
     if verb == "Add":
         lines = without_blank_tail(_own(body, lambda line: line[:1] in ("", "+"), strict))
         hunk = Hunk(lines=tuple(line or "+" for line in lines))
-        return Change(kind=Kind.ADD, path=path, hunks=(hunk,))
+        return FileEdit(kind=EditKind.ADD, path=path, hunks=(hunk,))
     moved = _MOVE.fullmatch(body[0]) if body else None
     hunks = _hunks(_own(body[1:] if moved else body, _is_of_update, strict))
-    return Change(kind=Kind.UPDATE, path=path, hunks=tuple(hunks), target=_path(moved[1]) if moved else "")
+    return FileEdit(kind=EditKind.UPDATE, path=path, hunks=tuple(hunks), target=_path(moved[1]) if moved else "")
 
 
 def _own(body: list[str], is_own: Callable[[str], bool], strict: bool) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
 from retrial.chat import Reply
-from retrial.formats.parsing.hunks import EVERYTHING, Change, Kind, carried_out, readable, signed
+from retrial.formats.parsing.hunks import EVERYTHING, EditKind, FileEdit, carried_out, readable, signed
 from retrial.formats.parsing.reply_text import Refused, Segment, read_lone_path, resolve_path, shorten, split_segments
-from retrial.formats.parsing.unified_diff import NULL, Reader, Section
+from retrial.formats.parsing.unified_diff import NULL, Section, SegmentReader
 from retrial.patches import names
 from retrial.protocols import Edit, Edits, Fault
 
@@ -74,9 +74,9 @@ def make() -> Udiff:
     return Udiff()
 
 
-def _changes(segment: Segment, files: Mapping[str, str]) -> Iterator[Change]:
+def _changes(segment: Segment, files: Mapping[str, str]) -> Iterator[FileEdit]:
     """Raises: Refused."""
-    for section in Reader(segment, lambda name: _may_be_name(name, files)).sections():
+    for section in SegmentReader(segment, lambda name: _may_be_name(name, files)).sections():
         if section.hunks or not _is_idle(section):
             yield _change(section, files)
 
@@ -87,7 +87,7 @@ def _is_idle(section: Section) -> bool:
     return nameless or (bool(section.marks) and section.marks <= {"old mode", "new mode", "index"})
 
 
-def _change(section: Section, files: Mapping[str, str]) -> Change:
+def _change(section: Section, files: Mapping[str, str]) -> FileEdit:
     """Raises: Refused."""
     hunks = tuple(section.hunks)
     old, new = (_plain(name, section, files) for name in (section.old, section.new))
@@ -98,16 +98,16 @@ def _change(section: Section, files: Mapping[str, str]) -> Change:
     if section.marks & {"copy to", "GIT binary patch", "Binary files"}:
         raise Refused(NO_LINES.format(new=shorten(new)))
     if NULL in (old, new):
-        kind, path = (Kind.ADD, new) if old == NULL else (Kind.DELETE, old)
-        return Change(kind=kind, path=path, hunks=hunks)
+        kind, path = (EditKind.ADD, new) if old == NULL else (EditKind.DELETE, old)
+        return FileEdit(kind=kind, path=path, hunks=hunks)
     if "rename to" in section.marks:
-        return Change(kind=Kind.UPDATE, path=old, hunks=hunks, target=new)
+        return FileEdit(kind=EditKind.UPDATE, path=old, hunks=hunks, target=new)
     if old not in files and resolve_path(old, files) == resolve_path(new, files) != "":
         # Folders that are not there, as in `old/add.py` and `new/add.py`.
-        return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
+        return FileEdit(kind=EditKind.UPDATE, path=new, hunks=hunks)
     if old != new and (new not in files or old in files):
         raise Refused(TWO_NAMES.format(old=shorten(old), new=shorten(new)))
-    return Change(kind=Kind.UPDATE, path=new, hunks=hunks)
+    return FileEdit(kind=EditKind.UPDATE, path=new, hunks=hunks)
 
 
 def _plain(name: str, section: Section, files: Mapping[str, str]) -> str:

@@ -51,7 +51,7 @@ CHANGES = re.compile(r"^<{5,9} SEARCH$|\A--- .*\n\+\+\+ .*\n@@", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class FencedBlock:
     """One fenced block."""
 
     sure: str
@@ -111,8 +111,8 @@ def _written(edit: Edit) -> str:
     return f"{edit.path}\n{fence}\n{content}{last}{fence}\n"
 
 
-def _blocks(lines: list[str], files: Mapping[str, str]) -> list[Block]:
-    blocks: list[Block] = []
+def _blocks(lines: list[str], files: Mapping[str, str]) -> list[FencedBlock]:
+    blocks: list[FencedBlock] = []
     at = 0
     while at < len(lines):
         opening = FENCE.match(lines[at])
@@ -127,12 +127,12 @@ def _blocks(lines: list[str], files: Mapping[str, str]) -> list[Block]:
         code = language not in NOT_CODE
         sure = sure or (read_comment_path(body[0], files) if body and code else "")
         guess = find_mentioned_file(above, files) if code else ""
-        blocks.append(Block(sure=sure, guess=guess, language=language, lines=body, closed=end < len(lines)))
+        blocks.append(FencedBlock(sure=sure, guess=guess, language=language, lines=body, closed=end < len(lines)))
         at = end + 1
     return blocks
 
 
-def _unwrapped(blocks: list[Block], files: Mapping[str, str]) -> list[Block]:
+def _unwrapped(blocks: list[FencedBlock], files: Mapping[str, str]) -> list[FencedBlock]:
     """Some models put all that they say in a block of Markdown: then the files are the blocks in it."""
     inner = [each for block in blocks if block.language in DOCUMENT for each in _blocks(block.lines, files)]
     wrapped = any(block.sure for block in inner) and not any(block.sure for block in blocks)
@@ -174,14 +174,14 @@ def _without_tail(lines: list[str], start: int, end: int) -> list[str]:
     return "\n".join(lines[start:end]).rstrip("\n").split("\n") if start < end else []
 
 
-def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, Block]:
+def _assigned(blocks: list[FencedBlock], files: Mapping[str, str]) -> dict[str, FencedBlock]:
     """Which block is for which file: by a sure name, else by a sentence that names it, else the only file there is.
 
     Of several with a sure name the last counts, code before what is none: a model that writes a file again has thought
     again.
     """
     edits = {block.sure: block for block in sorted(blocks, key=lambda block: block.code) if block.sure}
-    guessed: dict[str, list[Block]] = {}
+    guessed: dict[str, list[FencedBlock]] = {}
     for block in blocks:
         if block.code and not block.sure and block.guess not in edits:
             guessed.setdefault(block.guess, []).append(block)
@@ -193,14 +193,14 @@ def _assigned(blocks: list[Block], files: Mapping[str, str]) -> dict[str, Block]
     return edits
 
 
-def _most_alike(blocks: list[Block], stub: str) -> Block:
+def _most_alike(blocks: list[FencedBlock], stub: str) -> FencedBlock:
     """The first of those that share most words with the file they are for: an example of its use shares fewer, and
     what a weak model goes on to say without a name is not a second thought."""
     words = set(re.findall(r"\w+", stub))
     return max(blocks, key=lambda block: len(words & set(re.findall(r"\w+", "\n".join(block.lines)))))
 
 
-def _unlike_a_file(block: Block, before: str) -> str:
+def _unlike_a_file(block: FencedBlock, before: str) -> str:
     """What is wrong with a block that is to take the place of a file."""
     content = "\n".join(block.lines)
     if not before.strip():
@@ -211,6 +211,6 @@ def _unlike_a_file(block: Block, before: str) -> str:
     return NOT_WHOLE if block.language == "diff" or (CHANGES.search(content) and not CHANGES.search(before)) else ""
 
 
-def _covered(cut: list[Block], edits: Mapping[str, Block]) -> bool:
+def _covered(cut: list[FencedBlock], edits: Mapping[str, FencedBlock]) -> bool:
     """Nothing is lost with the blocks that were cut off: what they were for has a whole block too."""
     return bool(edits) and all((block.sure or block.guess or next(iter(edits))) in edits for block in cut)

@@ -10,7 +10,7 @@ from retrial import registry
 from retrial.benchmarks.swebench import grader
 from retrial.protocols import ResultParser
 from retrial.system.console import first_few
-from retrial.types import Check, Execution, Finding, Outcome, Status, Verdict
+from retrial.types import Check, Execution, Judgement, Outcome, Status, Verdict
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""
@@ -98,24 +98,24 @@ def _finding(
     tests: Mapping[str, Status],
     canaries: Mapping[str, Status | None],
     unread: str,
-) -> Finding:
+) -> Judgement:
     building = (STAGE.findall(execution.stdout) or ["test"])[-1] != "test"
     if execution.timed_out:
         stage = "build" if building else "tests"
         more = check.seconds - check.timeout
         spent = f", nor in {more:g} s more for canaries" if more else ""
-        return Finding(Outcome.TIMED_OUT, f"the {stage} did not end within {check.timeout:g} s{spent}")
+        return Judgement(Outcome.TIMED_OUT, f"the {stage} did not end within {check.timeout:g} s{spent}")
     if execution.oom:
-        return Finding(Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory")
+        return Judgement(Outcome.BUILD_FAILED, f"the {'build' if building else 'tests'} ran out of memory")
     told = telling(check.error_line_pattern, execution)
     if execution.exit_code is None:
-        return Finding(Outcome.BUILD_FAILED, f"the test command was killed{told}")
+        return Judgement(Outcome.BUILD_FAILED, f"the test command was killed{told}")
     if building and not tests and execution.exit_code:
-        return Finding(Outcome.BUILD_FAILED, f"the build failed with status {execution.exit_code}{told}")
+        return Judgement(Outcome.BUILD_FAILED, f"the build failed with status {execution.exit_code}{told}")
     if unread and execution.truncated:
         unread = "so much was printed that the report was lost"
     if unread:
-        return Finding(Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}")
+        return Judgement(Outcome.BUILD_FAILED, f"{unread} (exit status {execution.exit_code}){told}")
     # Where only canaries were reported, the run ended in one of them, before any of the task's own tests.
     early = not tests and check.expected and any(canaries.values())
     return _compare(check, execution, tests, canaries) if early else _tested(check, execution, tests, canaries, told)
@@ -123,14 +123,14 @@ def _finding(
 
 def _tested(
     check: Check, execution: Execution, tests: Mapping[str, Status], canaries: Mapping[str, Status | None], told: str
-) -> Finding:
+) -> Judgement:
     """There is a report that can be read."""
     if not tests:
-        return Finding(Outcome.BUILD_FAILED, f"no tests were found{told}")
+        return Judgement(Outcome.BUILD_FAILED, f"no tests were found{told}")
     if all(status in (Status.SKIPPED, Status.XFAILED) for status in tests.values()):
-        return Finding(Outcome.TESTS_FAILED, f"all {len(tests)} tests were skipped")
+        return Judgement(Outcome.TESTS_FAILED, f"all {len(tests)} tests were skipped")
     if all(status is Status.ERROR for status in tests.values()):
-        return Finding(Outcome.BUILD_FAILED, f"the tests could not be loaded{told}")
+        return Judgement(Outcome.BUILD_FAILED, f"the tests could not be loaded{told}")
     return _compare(check, execution, tests, canaries)
 
 
@@ -146,13 +146,13 @@ def telling(pattern: str, execution: Execution) -> str:
 
 def _compare(
     check: Check, execution: Execution, tests: Mapping[str, Status], canaries: Mapping[str, Status | None]
-) -> Finding:
+) -> Judgement:
     expected = check.expected
     bad = sorted(test for test, status in tests.items() if not _accepted(check, test, status))
     missing = sorted(set(expected or ()) - set(tests))
     unknown = sorted(set(tests) - set(expected)) if expected is not None else []
     if not check.is_reference_run and execution.changed:
-        return Finding(
+        return Judgement(
             Outcome.TAMPERED, f"the run changed files of its tests: {first_few(execution.changed)}", "sealed"
         )
     if execution.exit_code == 0 and (bad or missing):
@@ -160,33 +160,33 @@ def _compare(
         unskipped = [test for test in bad if tests[test] not in (Status.SKIPPED, Status.XFAILED)]
         if unskipped or missing:
             said = f"exit status 0 though {first_few(unskipped or missing)} did not pass"
-            return Finding(Outcome.TAMPERED, said, "status")
+            return Judgement(Outcome.TAMPERED, said, "status")
     if bad:
-        return Finding(Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {first_few(bad)}")
+        return Judgement(Outcome.TESTS_FAILED, f"{len(bad)} of {len(tests)} tests did not pass: {first_few(bad)}")
     if missing:
         said = f"{len(missing)} of {len(expected or ())} tests did not run: {first_few(missing)}"
-        return Finding(Outcome.TESTS_FAILED, said)
+        return Judgement(Outcome.TESTS_FAILED, said)
     if unknown:
         said = f"tests were reported that the reference does not have: {first_few(unknown)}"
-        return Finding(Outcome.TAMPERED, said, "unknown-tests")
+        return Judgement(Outcome.TAMPERED, said, "unknown-tests")
     return _canary(check, execution, canaries)
 
 
-def _canary(check: Check, execution: Execution, canaries: Mapping[str, Status | None]) -> Finding:
+def _canary(check: Check, execution: Execution, canaries: Mapping[str, Status | None]) -> Judgement:
     """All of the task's own tests passed; whether that can be believed is told by those that had to fail."""
     failed = [name for name, status in canaries.items() if status is Status.FAILED]
     for name, status in canaries.items() if not check.is_reference_run else ():
         if status is not Status.FAILED:
             became = f"was reported as {status}" if status else "was not reported at all"
-            return Finding(Outcome.TAMPERED, f"the canary '{name}', a test that must fail, {became}", "canary")
+            return Judgement(Outcome.TAMPERED, f"the canary '{name}', a test that must fail, {became}", "canary")
     wanted = check.failure_exit_codes if failed else (0,)
     if execution.exit_code in wanted:
-        return Finding(Outcome.RESOLVED)
+        return Judgement(Outcome.RESOLVED)
     if execution.exit_code == 0:
         said = f"exit status 0 though the canary '{failed[0]}', a test that must fail, failed"
-        return Finding(Outcome.TAMPERED, said, "canary-status")
+        return Judgement(Outcome.TAMPERED, said, "canary-status")
     ended = f"all tests passed, but the test command ended with status {execution.exit_code}"
-    return Finding(Outcome.BUILD_FAILED, ended + telling(check.error_line_pattern, execution))
+    return Judgement(Outcome.BUILD_FAILED, ended + telling(check.error_line_pattern, execution))
 
 
 def _accepted(check: Check, test: str, status: Status) -> bool:

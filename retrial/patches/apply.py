@@ -9,7 +9,7 @@ from pathlib import Path
 from retrial.errors import NotMeasured, PatchError
 from retrial.patches import git, untrusted_files
 from retrial.patches.names import decode, encode
-from retrial.patches.parser import Change, Kind, joined, parse, paths_of
+from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
 from retrial.patches.untrusted_files import File
 from retrial.system import scratch
 
@@ -142,7 +142,7 @@ def _check_listed(listed: Collection[list[str]], changes: Collection[Change]) ->
 
 def _check_copies(changes: Iterable[Change], before: Mapping[str, File]) -> None:
     """Git copies files as they were before the patch, never what the patch itself makes."""
-    sources = [before.get(change.old or "") for change in changes if change.kind is Kind.COPIED]
+    sources = [before.get(change.old or "") for change in changes if change.kind is ChangeKind.COPIED]
     if sum(len(source.content) for source in sources if source) > MAX_COPIED_BYTES:
         raise PatchError(f"The patch makes copies of more than {MAX_COPIED_BYTES // 1_000_000} MB.")
 

@@ -26,7 +26,7 @@ _SIGNATURE = "-- "
 _STEPS = {" ": (1, 1), "": (1, 1), "-": (1, 0), "+": (0, 1), "\\": (0, 0)}
 
 
-class Reader:
+class LineReader:
     """Lines, and where in them we are."""
 
     def __init__(self, lines: list[str], at: int = 0) -> None:
@@ -59,7 +59,7 @@ class Reader:
         return PatchError(f"Line {self.at + 1} of the patch {what}: {self.line[:60]!r}.")
 
 
-def read_hunks(reader: Reader) -> list[str]:
+def read_hunks(reader: LineReader) -> list[str]:
     """The lines of all hunks here, each hunk with the counts it really has."""
     lines: list[str] = []
     while reader.starts("@@ -"):
@@ -79,7 +79,7 @@ def read_hunks(reader: Reader) -> list[str]:
     return lines
 
 
-def _promised(reader: Reader, old: int, new: int) -> int | None:
+def _promised(reader: LineReader, old: int, new: int) -> int | None:
     """How many lines a hunk has, if its counts are right."""
     at = reader.at
     while old > 0 or new > 0:
@@ -94,13 +94,13 @@ def _promised(reader: Reader, old: int, new: int) -> int | None:
     return at - reader.at if exact else None
 
 
-def _is_change(reader: Reader, at: int) -> bool:
+def _is_change(reader: LineReader, at: int) -> bool:
     """A line that can only belong to the hunk before it."""
     line = reader.lines[at] if at < len(reader.lines) else ""
-    return line[:1] in ("+", "-", " ") and line != _SIGNATURE and not Reader(reader.lines, at).at_plain_section()
+    return line[:1] in ("+", "-", " ") and line != _SIGNATURE and not LineReader(reader.lines, at).at_plain_section()
 
 
-def _found(reader: Reader) -> int:
+def _found(reader: LineReader) -> int:
     """How many lines follow that can belong to a hunk whose counts are wrong."""
     at = reader.at
     while at < len(reader.lines) and (_is_change(reader, at) or reader.lines[at][:1] in ("", "\\")):
@@ -110,7 +110,7 @@ def _found(reader: Reader) -> int:
     return at - reader.at
 
 
-def _cut_off(reader: Reader, size: int, old: int, new: int) -> bool:
+def _cut_off(reader: LineReader, size: int, old: int, new: int) -> bool:
     """The patch ends with this hunk, which promised so many more lines of either file."""
     rest = range(reader.at + size, len(reader.lines))
     return max(old, new) > 0 and not 0 < old == new <= CHOPPED and not any(reader.lines[at] for at in rest)
@@ -121,7 +121,7 @@ def _count(lines: list[str]) -> tuple[int, int]:
     return sum(old for old, _ in steps), sum(new for _, new in steps)
 
 
-def read_binary(reader: Reader) -> list[str]:
+def read_binary(reader: LineReader) -> list[str]:
     """A `GIT binary patch` with its one or two blocks; each ends with an empty line."""
     lines = [reader.take()]
     while block := _BLOCK.fullmatch(reader.line):
@@ -138,14 +138,14 @@ def read_binary(reader: Reader) -> list[str]:
     return lines
 
 
-def _unfold(reader: Reader, size: int) -> None:
+def _unfold(reader: LineReader, size: int) -> None:
     reader.unfolded += size
     if size > MAX_BINARY_BYTES or reader.unfolded > MAX_UNFOLDED_BYTES:
         which = "a file larger than 10 MB" if size > MAX_BINARY_BYTES else "binary files of more than 40 MB"
         raise reader.problem(f"makes {which}")
 
 
-def _size_after(reader: Reader, data: list[str]) -> int:
+def _size_after(reader: LineReader, data: list[str]) -> int:
     """A delta begins with the sizes of the file before and after it: a few bytes of it can stand for any number."""
     try:
         packed = b"".join(base64.b85decode(line[1:])[: _LENGTHS.index(line[0]) + 1] for line in data)

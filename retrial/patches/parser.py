@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from retrial.errors import PatchError
 from retrial.patches.git import REGULAR
-from retrial.patches.hunks import Reader, read_binary, read_hunks
+from retrial.patches.hunks import LineReader, read_binary, read_hunks
 from retrial.patches.names import check_name, encode, quote, unquote
 
 MAX_BYTES = 20_000_000
@@ -35,7 +35,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _EPOCH = re.compile(r"\t19(?:70-01-01|69-12-31) ")
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     ADDED = "added"
     DELETED = "deleted"
     MODIFIED = "modified"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 class Change:
     """What a patch does to one file. Names are relative, unquoted, without `a/` and `b/`."""
 
-    kind: Kind
+    kind: ChangeKind
     old: str | None
     new: str | None
     mode: str = ""
@@ -108,7 +108,7 @@ def _parse(patch: str) -> tuple[Change, ...]:
     text = normalise(patch)
     if len(encode(text)) > MAX_BYTES:
         raise PatchError(f"The patch has more than {MAX_BYTES // 1_000_000} MB.")
-    reader = Reader(text.split("\n")[:-1])
+    reader = LineReader(text.split("\n")[:-1])
     changes: list[Change] = []
     while not reader.done:
         if reader.starts("diff --git "):
@@ -123,7 +123,7 @@ def _parse(patch: str) -> tuple[Change, ...]:
         raise PatchError("There is no diff in the patch.")
     if len(changes) > MAX_FILES:
         raise PatchError(f"The patch changes more than {MAX_FILES:,} files.")
-    if sum(change.kind is Kind.COPIED for change in changes) > MAX_COPIES:
+    if sum(change.kind is ChangeKind.COPIED for change in changes) > MAX_COPIES:
         raise PatchError(f"The patch makes more than {MAX_COPIES} copies of files.")
     return tuple(changes)
 
@@ -140,7 +140,7 @@ class _Pair:
         return [name for name in (self.old, self.new) if name is not None]
 
 
-def _git_section(reader: Reader) -> list[Change]:
+def _git_section(reader: LineReader) -> list[Change]:
     header = reader.take().removeprefix("diff --git ")
     extended = _extended(reader)
     pair: _Pair | None = None
@@ -155,14 +155,14 @@ def _git_section(reader: Reader) -> list[Change]:
     elif reader.starts("Binary files "):
         body = [reader.take()]
     kind, old, new = _names(header, extended, pair)
-    if kind is Kind.MODIFIED and pair and not body:
+    if kind is ChangeKind.MODIFIED and pair and not body:
         raise reader.problem(f"should be the first hunk of '{new}'")
     if not (extended or pair or body):
         return []  # a file that was touched and not changed
     return [_change(kind, old, new, extended, body)]
 
 
-def _extended(reader: Reader) -> dict[str, str]:
+def _extended(reader: LineReader) -> dict[str, str]:
     found: dict[str, str] = {}
     while not reader.done:
         if match := _EXTENDED.fullmatch(reader.line):
@@ -176,13 +176,13 @@ def _extended(reader: Reader) -> dict[str, str]:
     return found
 
 
-def _plain_section(reader: Reader) -> Change:
+def _plain_section(reader: LineReader) -> Change:
     old_line, new_line = reader.take(), reader.take()
     pair = _Pair(_written_name(old_line), _written_name(new_line))
     # GNU diff gives a file that is not there a name, and the time zero.
     added = pair.old is None or (_EPOCH.search(old_line) and reader.starts("@@ -0,0 "))
     deleted = pair.new is None or (_EPOCH.search(new_line) and " +0,0 @@" in reader.line)
-    kind = Kind.ADDED if added else Kind.DELETED if deleted else Kind.MODIFIED
+    kind = ChangeKind.ADDED if added else ChangeKind.DELETED if deleted else ChangeKind.MODIFIED
     return _change(kind, *_sides(kind, _common_name(pair)), {}, read_hunks(reader))
 
 
@@ -197,7 +197,7 @@ def _written_name(line: str) -> str | None:
     return None if name == "/dev/null" else name
 
 
-def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[Kind, str | None, str | None]:
+def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[ChangeKind, str | None, str | None]:
     marks = {word.split()[0] for word in extended if word.split()[0] in ("rename", "copy", "deleted")}
     marks |= {"new"} if "new file mode" in extended else set()
     if len(marks) > 1:
@@ -215,18 +215,18 @@ def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tupl
     deleted = mark == "deleted" or (pair is not None and pair.new is None)
     if added and deleted:
         raise PatchError(f"The patch both adds and deletes '{name}'.")
-    kind = Kind.ADDED if added else Kind.DELETED if deleted else Kind.MODIFIED
+    kind = ChangeKind.ADDED if added else ChangeKind.DELETED if deleted else ChangeKind.MODIFIED
     return kind, *_sides(kind, name)
 
 
-def _moved(word: str, header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[Kind, str, str]:
+def _moved(word: str, header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[ChangeKind, str, str]:
     if not (f"{word} from" in extended and f"{word} to" in extended):
         raise PatchError(f"The patch has half a {word}: '{header}'.")
     old, new = (_unquoted(extended[f"{word} {end}"]) for end in ("from", "to"))
     if pair is not None and len(pair.given) < 2:
         raise PatchError(f"The patch says of '{header}' both a {word} and /dev/null.")
     _agree(old, new, pair)
-    return (Kind.RENAMED if word == "rename" else Kind.COPIED), check_name(old), check_name(new)
+    return (ChangeKind.RENAMED if word == "rename" else ChangeKind.COPIED), check_name(old), check_name(new)
 
 
 def _agree(old: str, new: str, pair: _Pair | None) -> None:
@@ -236,9 +236,9 @@ def _agree(old: str, new: str, pair: _Pair | None) -> None:
             raise PatchError(f"The patch has two names for one file: '{name}' and '{raw}'.")
 
 
-def _sides(kind: Kind, name: str) -> tuple[str | None, str | None]:
+def _sides(kind: ChangeKind, name: str) -> tuple[str | None, str | None]:
     check_name(name)
-    return (None if kind is Kind.ADDED else name), (None if kind is Kind.DELETED else name)
+    return (None if kind is ChangeKind.ADDED else name), (None if kind is ChangeKind.DELETED else name)
 
 
 def _header_name(header: str) -> str | None:
@@ -274,7 +274,7 @@ def _common_name(pair: _Pair) -> str:
     return first if last.startswith(first) else last
 
 
-def _change(kind: Kind, old: str | None, new: str | None, extended: Mapping[str, str], body: list[str]) -> Change:
+def _change(kind: ChangeKind, old: str | None, new: str | None, extended: Mapping[str, str], body: list[str]) -> Change:
     left, right = f"a/{old or new}", f"b/{new or old}"
     lines = [f"diff --git {quote(left)} {quote(right)}", *_header_lines(kind, old, new, extended)]
     if body and body[0].startswith("@@"):
@@ -289,13 +289,13 @@ def _tab(name: str) -> str:
     return "\t" if " " in name else ""
 
 
-def _header_lines(kind: Kind, old: str | None, new: str | None, extended: Mapping[str, str]) -> list[str]:
+def _header_lines(kind: ChangeKind, old: str | None, new: str | None, extended: Mapping[str, str]) -> list[str]:
     lines = {word: f"{word} {value}" for word, value in extended.items()}
     for word, name in (("from", old or ""), ("to", new or "")):
         for verb in ("rename", "copy"):
             if f"{verb} {word}" in lines:
                 lines[f"{verb} {word}"] = f"{verb} {word} {quote(name)}"
-    needed = {Kind.ADDED: "new file mode", Kind.DELETED: "deleted file mode"}.get(kind)
+    needed = {ChangeKind.ADDED: "new file mode", ChangeKind.DELETED: "deleted file mode"}.get(kind)
     if needed and needed not in lines:
         lines = {needed: f"{needed} {REGULAR}", **lines}
     return list(lines.values())

@@ -14,7 +14,7 @@ from retrial.system.console import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RepositoryCommit:
     url: str
     commit: str
 
@@ -23,7 +23,7 @@ class Source:
         return "-".join(self.url.removesuffix(".git").rstrip("/").rsplit("/", 2)[-2:]) + f"-{self.commit[:12]}"
 
 
-def checkout(source: Source) -> Path:
+def checkout(source: RepositoryCommit) -> Path:
     """A folder with the files of that commit.
 
     Raises: UsageError when it cannot be had.
@@ -44,7 +44,7 @@ def checkout(source: Source) -> Path:
     return folder
 
 
-def _fetch(source: Source, folder: Path) -> None:
+def _fetch(source: RepositoryCommit, folder: Path) -> None:
     for command in (
         ("init", "--quiet"),
         ("fetch", "--quiet", "--depth=1", source.url, source.commit),

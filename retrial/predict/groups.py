@@ -52,12 +52,12 @@ def make_group(
         kind=kind,
         group=group,
         identity=identity,
-        plans=tuple(_beside(plan, group, runs) for plan, _ in members),
+        plans=tuple(_with_siblings(plan, group, runs) for plan, _ in members),
         rows=tuple({"run": plan.run.name, **row} for plan, row in members),
     )
 
 
-def _beside(plan: Plan, group: Run, runs: Mapping[str, Run]) -> Plan:
+def _with_siblings(plan: Plan, group: Run, runs: Mapping[str, Run]) -> Plan:
     return replace(
         plan, grid=group.name, group_siblings=tuple(run for name, run in runs.items() if name != plan.run.name)
     )

@@ -96,13 +96,13 @@ class Step:
     """False: there was no money to ask anything, which is no attempt."""
 
 
-def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDriver) -> Prediction:
+def solve(task: Task, ladder: Ladder, check: VisibleCheck, driver: TaskDriver) -> Prediction:
     """All attempts at one task; what an earlier go left of them is gone on with.
 
     Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
     """
     attempts: list[Attempt] = []
-    earlier = Earlier(desk.lines())
+    earlier = Earlier(driver.lines())
     for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
         blank = Attempt(
             number=number,
@@ -113,7 +113,7 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDriver) -> 
             temperature=sampling.temperature,
         )
         left = earlier.attempt(blank)
-        step = _kept(left, desk, blank, sampling) or _step(task, rung, sampling, check, desk, blank, left)
+        step = _kept(left, driver, blank, sampling) or _step(task, rung, sampling, check, driver, blank, left)
         if attempts and not step.asked:
             break
         attempts.append(step.attempt)
@@ -128,26 +128,26 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, desk: TaskDriver) -> 
     )
 
 
-def _kept(left: Resumed, desk: TaskDriver, blank: Attempt, sampling: Sampling) -> Step | None:
+def _kept(left: Resumed, driver: TaskDriver, blank: Attempt, sampling: Sampling) -> Step | None:
     """An attempt that ended in an earlier go, and was measured."""
     attempt = left.ended()
     if attempt is None:
         return None
-    desk.append(KEPT, attempt=blank.number, model=blank.model, sampling=sampling)
+    driver.append(KEPT, attempt=blank.number, model=blank.model, sampling=sampling)
     _LOG.info("kept an attempt that had ended", extra={"attempt": blank.number})
     return Step(attempt=attempt, last=left.out_of_money)
 
 
 def _step(
-    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, desk: TaskDriver, blank: Attempt, left: Resumed
+    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, driver: TaskDriver, blank: Attempt, left: Resumed
 ) -> Step:
     event = RESUMED if left.answered else STARTED
     # What an agent spends on its own is not known before its end: that it was begun must be.
-    begin, spends = (desk.append, {"spends": True}) if rung.spends else (desk.append_with_next, {})
+    begin, spends = (driver.append, {"spends": True}) if rung.spends else (driver.append_with_next, {})
     begin(event, attempt=blank.number, model=rung.name, sampling=sampling, **spends)
     if left.answered:
         _LOG.info("going on with an attempt", extra={"attempt": blank.number, "answered": left.answered})
-    chat = MeteredChat(rung.model, sampling, desk, rung.price, task.instance_id, blank.number, left)
+    chat = MeteredChat(rung.model, sampling, driver, rung.price, task.instance_id, blank.number, left)
     attempt, fatal = _attempt(task, rung, chat, check, blank)
     asked = bool(chat.usage.calls) or not chat.out_of_money
     if not asked:
@@ -155,14 +155,14 @@ def _step(
         attempt = replace(blank, error=chat.out_of_money)
     step = Step(attempt=attempt, last=fatal or bool(chat.out_of_money), asked=asked)
     if asked or blank.number == 1:
-        _write_end(desk, attempt)
+        _write_end(driver, attempt)
     return step
 
 
-def _write_end(desk: TaskDriver, attempt: Attempt) -> None:
+def _write_end(driver: TaskDriver, attempt: Attempt) -> None:
     # Mostly all of a patch counts.
     counted = {} if attempt.counted == attempt.patch else {"counted": attempt.counted}
-    desk.append(ENDED, attempt=attempt.number, **counted, result=attempt_record(attempt))
+    driver.append(ENDED, attempt=attempt.number, **counted, result=attempt_record(attempt))
 
 
 def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:

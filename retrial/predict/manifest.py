@@ -152,7 +152,7 @@ def _played_again(plan: Plan) -> Sequence[str]:
     return found
 
 
-def add_what_came(plan: Plan, sandbox: ThrottledSandbox, ready: PreparedEnvironments, answered: save.Served) -> None:
+def finish(plan: Plan, sandbox: ThrottledSandbox, ready: PreparedEnvironments, answered: save.Served) -> None:
     """Images that hold a task's tree were brought as they were needed: only now is it known which, and who answered."""
     stored = plan.run.config()
     known = {environment.name for environment in ready.versions}

@@ -20,7 +20,7 @@ from retrial.predict.manifest import refuse_other_identity
 from retrial.predict.metering.budget import budget_for_runs
 from retrial.predict.metering.driver import DriverService
 from retrial.predict.plan import Plan
-from retrial.predict.save import RunProgress, keep_prediction, not_measured, state
+from retrial.predict.save import RunProgress, not_measured, save_prediction, state
 from retrial.predict.worker import PredictWorker
 from retrial.protocols import Context, Executor, Sandbox
 from retrial.reports import console
@@ -52,12 +52,12 @@ def run_plan(plan: Plan, ladder: Ladder, sandbox: Sandbox) -> int:
     room.refuse_unwritable()
     executor = _executor(plan.options, stop)
     run = plan.run
-    with run.lock(PREDICTING) as lost, room.reserved(run.folder), run_log.Kept(run.logs, run.name, plan.command):
+    with run.lock(PREDICTING) as lost, room.reserved(run.folder), run_log.RunLog(run.logs, run.name, plan.command):
         stop.watch(room.shortage)
         stop.watch(lost)
         # Not before: another may have begun this run in the meantime.
         refuse_other_identity(plan)
-        return _go_on(plan, ladder, sandbox, executor, stop)
+        return _run_rest(plan, ladder, sandbox, executor, stop)
 
 
 def _executor(options: HarnessOptions, stop: Stop) -> Executor:
@@ -74,7 +74,7 @@ def _room(plan: Plan) -> DiskSpace:
     return DiskSpace((plan.run.folder, plan.run.logs, paths.cache()), under_way)
 
 
-def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
+def _run_rest(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, stop: Stop) -> int:
     options = plan.options
     left_out = unsupported_tasks(plan.tasks, sandbox)
     done = _done(plan, left_out)
@@ -84,21 +84,21 @@ def _go_on(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, sto
     # What is done needs no image.
     ready = prepare_all(sandbox, {task.environment for task in todo}, paths.cache(), say)
     manifest.write(plan, ladder, sandbox, left_out, ready)
-    answered = save.so_far(plan.run.config()["served"], done.values())
-    came = RunProgress(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
-    todo = [task for task in todo if task.instance_id not in came.unmeasured]
+    answered = save.served_so_far(plan.run.config()["served"], done.values())
+    so_far = RunProgress(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
+    todo = [task for task in todo if task.instance_id not in so_far.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
     finishing = any(rung.spends for rung in ladder.rungs)
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     bounded = ThrottledSandbox(sandbox, at_once, stop=None if finishing else stop)
     try:
         if todo:
-            _run_all(plan, ladder, bounded, todo, came, executor, stop)
+            _run_all(plan, ladder, bounded, todo, so_far, executor, stop)
     finally:
-        manifest.add_what_came(plan, bounded, ready, answered)
+        manifest.finish(plan, bounded, ready, answered)
         if todo:
             plan.run.keep_sums()
-    return _end(plan, came)
+    return _end(plan, so_far)
 
 
 def _done(plan: Plan, skipped: Mapping[str, str]) -> dict[str, PredictionSummary]:
@@ -139,7 +139,7 @@ def _run_all(
     ladder: Ladder,
     sandbox: ThrottledSandbox,
     todo: Sequence[Task],
-    came: RunProgress,
+    so_far: RunProgress,
     executor: Executor,
     stop: Stop,
 ) -> None:
@@ -153,7 +153,7 @@ def _run_all(
         plan=replace(plan, recording=played),
         ladder=ladder,
         sandbox=sandbox,
-        desk=executor.share(DriverService(plan.run, budget, turns, stop)),
+        driver=executor.share(DriverService(plan.run, budget, turns, stop)),
         verdicts=executor.share(verdict_cache.Verdicts(paths.cache())),
         tasks=by_id,
         used=executor.share(sandbox),
@@ -162,22 +162,22 @@ def _run_all(
     unpriced = [rung.name for rung in ladder.rungs if rung.unpriced]
     with Progress("harness", len(todo)) as progress, WriterPool() as keepers:
         for instance_id, result in executor.run(work, by_id):
-            keepers.submit(partial(keep_prediction, plan.run, by_id[instance_id], result, came))
+            keepers.submit(partial(save_prediction, plan.run, by_id[instance_id], result, so_far))
             if isinstance(result, Prediction):
-                save.add(came.answered, result.attempts)
+                save.add_served(so_far.answered, result.attempts)
                 plausible += not result.not_measured and result.chosen.plausible
             tally = (f"{plausible} plausible", budget.shown(unpriced), turns.slowed, sandbox.slowed)
             told = ", ".join(filter(None, tally))
             progress.step(f"{instance_id}: {state(result)}", told, measured=not not_measured(result))
 
 
-def _end(plan: Plan, came: RunProgress) -> int:
-    open_tasks, failed = came.unmeasured, agent_failures.of_run(plan.run, came.done)
+def _end(plan: Plan, so_far: RunProgress) -> int:
+    open_tasks, failed = so_far.unmeasured, agent_failures.of_run(plan.run, so_far.done)
     if failed:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
-        print(console.ladder(_ladder(plan, came), scored=False) + "\n")
-    for change in save.changes(plan.run.config()["served"]):
+        print(console.ladder(_ladder(plan, so_far), scored=False) + "\n")
+    for change in save.served_model_changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")
     if not open_tasks:
@@ -192,7 +192,7 @@ def _end(plan: Plan, came: RunProgress) -> int:
     return ExitCode.NOT_MEASURED
 
 
-def _ladder(plan: Plan, came: RunProgress) -> list[dict[str, Any]]:
+def _ladder(plan: Plan, so_far: RunProgress) -> list[dict[str, Any]]:
     """What each rung brought to these tasks."""
-    done = (came.done[task.instance_id] for task in plan.tasks if task.instance_id in came.done)
+    done = (so_far.done[task.instance_id] for task in plan.tasks if task.instance_id in so_far.done)
     return rungs.ladder(done, (), [rung.title for rung in plan.rungs])

@@ -30,18 +30,18 @@ class RunProgress:
     """Id → reason."""
 
 
-def keep_prediction(run: Run, task: Task, result: Prediction | Exception, came: RunProgress) -> None:
+def save_prediction(run: Run, task: Task, result: Prediction | Exception, so_far: RunProgress) -> None:
     """Safe to call from many threads."""
     why, journal = not_measured(result), run.journal(task.instance_id)
     chat = transcript.markdown(task.instance_id, state(result), journal.lines())
     if isinstance(result, Prediction) and not why:
         record = prediction_record(result)
         run.write_prediction(task.instance_id, record, chat)
-        came.done[task.instance_id] = history.prediction_summary(record)
+        so_far.done[task.instance_id] = history.prediction_summary(record)
     else:
         run.write_chat(task.instance_id, chat)
         journal.append("not_measured", reason=why)
-        came.unmeasured[task.instance_id] = why
+        so_far.unmeasured[task.instance_id] = why
     if isinstance(result, Exception):
         run_log.broken("not measured", result, task=task.instance_id)
 
@@ -63,12 +63,12 @@ def not_measured(result: Prediction | Exception) -> str:
     return str(result) if isinstance(result, NotMeasured) else f"{type(result).__name__}: {result}"
 
 
-def add(served: Served, attempts: Iterable[Attempt]) -> None:
+def add_served(served: Served, attempts: Iterable[Attempt]) -> None:
     for attempt in attempts:
         _add(served, attempt.model, attempt.served)
 
 
-def so_far(stored: Served, records: Iterable[Mapping[str, Any]]) -> Served:
+def served_so_far(stored: Served, records: Iterable[Mapping[str, Any]]) -> Served:
     """With those of finished tasks: a process that was killed has not said them."""
     served = {model: list(names) for model, names in stored.items()}
     for record in records:
@@ -82,7 +82,7 @@ def _add(served: Served, model: str, answered: Sequence[str]) -> None:
     names += [name for name in answered if name not in names]
 
 
-def changes(served: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def served_model_changes(served: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """One sentence for each model that more than one answered for."""
     for model, names in served.items():
         if len(names) > 1:

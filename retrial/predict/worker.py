@@ -32,7 +32,7 @@ class PredictWorker:
     plan: Plan
     ladder: Ladder
     sandbox: ThrottledSandbox
-    desk: DriverService
+    driver: DriverService
     verdicts: verdict_cache.Verdicts
     tasks: Mapping[str, Task]
     """By their ids."""
@@ -61,25 +61,25 @@ class PredictWorker:
             run=self.plan.run,
             recording=self.plan.recording,
         )
-        return partial(_solving, there, planned, self.desk, self.verdicts, self.used)
+        return partial(_solving, there, planned, self.driver, self.verdicts, self.used)
 
     def _solve(self, task: Task) -> Prediction:
         # Before anything is paid for.
         if self.plan.options.visible_tests != "none" and self.plan.recording is None:
             self.sandbox.ensure_image(task.environment)
-        desk = TaskDriver(task.instance_id, self.desk, self.ladder.max_cost)
+        driver = TaskDriver(task.instance_id, self.driver, self.ladder.max_cost)
         try:
-            found = solve(task, self.ladder, self._check(task, desk), desk)
+            found = solve(task, self.ladder, self._check(task, driver), driver)
             return replace(found, attempts=tuple(map(_brief, found.attempts)))
         finally:
-            self.desk.close(task.instance_id)
+            self.driver.close(task.instance_id)
 
-    def _check(self, task: Task, desk: TaskDriver) -> VisibleCheck:
+    def _check(self, task: Task, driver: TaskDriver) -> VisibleCheck:
         options = self.plan.options
         digest = self.plan.benchmark.provenance["digest"]
         how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
         played = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else {}
-        earlier = attempt_log.verdicts(desk.lines())
+        earlier = attempt_log.verdicts(driver.lines())
         return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, played, earlier)
 
     def _visible(self, task: Task, edited: Iterable[str], most: int | None) -> Check | str:
@@ -108,7 +108,7 @@ class RemoteParts:
 def _solving(
     there: RemoteParts,
     planned: Callable[..., Plan],
-    desk: DriverService,
+    driver: DriverService,
     verdicts: verdict_cache.Verdicts,
     used: ThrottledSandbox,
     site: WorkerNode,
@@ -120,7 +120,7 @@ def _solving(
         plan=plan,
         ladder=make_ladder(plan),
         sandbox=there.sandbox.open(site, used, finishing=plan.spends),
-        desk=desk,
+        driver=driver,
         verdicts=verdicts,
         tasks={task.instance_id: task for task in plan.benchmark.tasks()},
         used=used,

@@ -29,7 +29,7 @@ class Meter(Protocol):
         ...
 
 
-class Allowance:
+class TimeAllowance:
     """The time that one job has. It looks at the meter only when the job might have used it up."""
 
     def __init__(self, limits: Limits, started: float) -> None:

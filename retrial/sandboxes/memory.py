@@ -56,7 +56,7 @@ class Supervisor:
         self.prefix = prefix
         self._limit = limits.memory_mb << 20
         self._ended = threading.Event()
-        self._bubble: memory_usage.Bubble | None = None
+        self._bubble: memory_usage.BubbleMemory | None = None
         self._thread: threading.Thread | None = None
         self._killed = False
         self._cpu_seconds: float | None = None
@@ -64,7 +64,7 @@ class Supervisor:
 
     def adopt(self, process: int) -> None:
         try:
-            self._bubble = memory_usage.Bubble(process)
+            self._bubble = memory_usage.BubbleMemory(process)
         except FileNotFoundError:
             # It has ended already.
             return
@@ -96,7 +96,7 @@ class Supervisor:
             self._bubble.close()
             self._bubble = None
 
-    def _watch(self, bubble: memory_usage.Bubble) -> None:
+    def _watch(self, bubble: memory_usage.BubbleMemory) -> None:
         pause = PAUSES[0]
         try:
             while not self._ended.wait(pause):
@@ -107,7 +107,7 @@ class Supervisor:
             for process in bubble.processes():
                 bubble.kill(process)
 
-    def _look(self, bubble: memory_usage.Bubble) -> float:
+    def _look(self, bubble: memory_usage.BubbleMemory) -> float:
         """Kill a process if the job uses too much, or hides how much; return the seconds until the next look."""
         processes = bubble.processes()
         if processes:
@@ -124,7 +124,7 @@ class Supervisor:
             self._kill_one(bubble, max(processes, key=lambda process: process.badness))
         return min(max((self._limit - used) / FILL_RATE, PAUSES[0]), PAUSES[1])
 
-    def _kill_one(self, bubble: memory_usage.Bubble, process: memory_usage.Process) -> None:
+    def _kill_one(self, bubble: memory_usage.BubbleMemory, process: memory_usage.Process) -> None:
         self._killed = True
         bubble.kill(process)
         deadline = time.monotonic() + DYING_SECONDS

@@ -53,7 +53,7 @@ class Hidden(Exception):
         self.process = process
 
 
-class Bubble:
+class BubbleMemory:
     def __init__(self, first: int) -> None:
         """`first`: the pid outside of its first process."""
         # Stays that process's own when the number is used again.

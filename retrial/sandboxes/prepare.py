@@ -14,7 +14,7 @@ from retrial.sandboxes import choose
 from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.system import cleanup, paths
 from retrial.system.console import say
-from retrial.system.leases import Kind
+from retrial.system.leases import ResourceKind
 from retrial.types import Environment, Task
 
 
@@ -65,7 +65,7 @@ def prepare_all(
 
 def remove_orphans() -> None:
     """Remove what killed programs left, containers and cgroups among it."""
-    cleanup.remove({Kind.CONTAINERS: _containers, Kind.CGROUPS: _cgroups})
+    cleanup.remove({ResourceKind.CONTAINERS: _containers, ResourceKind.CGROUPS: _cgroups})
 
 
 def _containers(owner: str, place: str) -> Iterator[str]:

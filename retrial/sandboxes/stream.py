@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from retrial.sandboxes.allowance import Meter
-from retrial.sandboxes.supervisor import CHUNK, Phase, Session
+from retrial.sandboxes.supervisor import CHUNK, Phase, SupervisorSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Channel:
     outputs: Mapping[int, Callable[[bytes], None]]
 
 
-def converse(session: Session, channel: Channel, meter: Meter) -> bool:
+def converse(session: SupervisorSession, channel: Channel, meter: Meter) -> bool:
     """Send the request and listen until all streams end or the deadline passes; True when the job ran out of time."""
     unsent = memoryview(session.request)
     with selectors.DefaultSelector() as selector:

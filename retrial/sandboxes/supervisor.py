@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
 from retrial.sandboxes import report_archive
-from retrial.sandboxes.allowance import Allowance, Meter
+from retrial.sandboxes.allowance import Meter, TimeAllowance
 from retrial.system import host
 from retrial.types import Execution, Job
 
@@ -135,7 +135,7 @@ class HeadAndTail:
         return (bytes(self._first) + note + bytes(self._last)).decode(errors="replace")
 
 
-class Session:
+class SupervisorSession:
     """One conversation with a supervisor, without any input or output of its own."""
 
     def __init__(self, job: Job) -> None:
@@ -147,7 +147,7 @@ class Session:
         self._reports = bytearray()
         self._status: int | None = None
         self._entered = {Phase.STARTING: time.monotonic()}
-        self._allowance = Allowance(job.limits, time.monotonic())
+        self._allowance = TimeAllowance(job.limits, time.monotonic())
         self._idle = 0.0
         """Seconds that cores had been idle when the job began."""
         self._heard = 0.0
@@ -216,7 +216,7 @@ class Session:
         self.phase = phase
         self._entered[phase] = time.monotonic()
         if phase is Phase.RUNNING:
-            self._allowance = Allowance(self._limits, self._entered[phase])
+            self._allowance = TimeAllowance(self._limits, self._entered[phase])
             self._idle = host.idle_seconds()
 
     def extend(self, meter: Meter) -> bool:

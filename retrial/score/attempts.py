@@ -11,7 +11,7 @@ from retrial.patches.parser import normalise
 from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.reports.rows import ScoredRow
 from retrial.score.predictions_file import Submission
-from retrial.score.save import keep_attempt
+from retrial.score.save import save_attempt
 from retrial.score.testbed import ScoringSetup
 from retrial.score.worker import ScoreWorker
 from retrial.store import history
@@ -32,7 +32,7 @@ def score_attempts(
     run: Run,
     records: Mapping[str, PredictionSummary],
     scored: Sequence[ScoredRow],
-    bed: ScoringSetup,
+    setup: ScoringSetup,
     work: ScoreWorker,
 ) -> dict[str, dict[str, Judged]]:
     """Task → patch → verdict, of all patches but the chosen; where that could not be measured, these are not tried."""
@@ -45,12 +45,12 @@ def score_attempts(
     if not number:
         return found
     with Progress("report attempts", number) as progress:
-        for job, result in bed.executor.run(work, _jobs(run, wanted)):
-            judged = keep_attempt(run, work.tasks[job.instance_id], job, job.number, result)
+        for job, result in setup.executor.run(work, _jobs(run, wanted)):
+            judged = save_attempt(run, work.tasks[job.instance_id], job, job.number, result)
             found.setdefault(job.instance_id, {})[job.patch_id] = judged
             resolved += judged.outcome == "resolved"
             line = f"{job.instance_id} try {job.number}: {judged.outcome}"
-            progress.step(line, f"{resolved} resolved{bed.slowed}", measured=judged.outcome.measured)
+            progress.step(line, f"{resolved} resolved{setup.slowed}", measured=judged.outcome.measured)
     return found
 
 

@@ -26,7 +26,7 @@ KEPT = ("command", "started", "first_started", "host", "sandbox", "versions", "s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class MergedRun:
     past: RunHistory
     title: str
     """The run's name; where several have it, as copies from elsewhere may, its folder."""
@@ -37,12 +37,12 @@ class Merged:
     """One run made of several; nothing of it is on disk yet."""
 
     past: RunHistory
-    sources: Sequence[Source]
-    chosen: Mapping[str, Source]
+    sources: Sequence[MergedRun]
+    chosen: Mapping[str, MergedRun]
     """Where each prediction comes from: id → source."""
 
 
-def read(home: Path, texts: Sequence[str]) -> list[Source]:
+def read(home: Path, texts: Sequence[str]) -> list[MergedRun]:
     """The runs of these names or paths.
 
     Raises: UsageError for what is no run of harness.py, twice the same, or runs of different benchmarks.
@@ -56,10 +56,10 @@ def read(home: Path, texts: Sequence[str]) -> list[Source]:
     first = found[0].identity
     history.refuse_other_benchmark(found[1:], first.get("benchmark"), first.get("benchmark_digest"))
     titles = (each.run.name if names.count(each.run.name) == 1 else str(each.run.folder) for each in found)
-    return [Source(past=each, title=title) for each, title in zip(found, titles, strict=True)]
+    return [MergedRun(past=each, title=title) for each, title in zip(found, titles, strict=True)]
 
 
-def merge(home: Path, sources: Sequence[Source], name: str = "", tasks: Sequence[Task] = ()) -> Merged:
+def merge(home: Path, sources: Sequence[MergedRun], name: str = "", tasks: Sequence[Task] = ()) -> Merged:
     """These runs as one run, called `name`, or after the whole that they are shards of, or after all of them.
 
     `tasks` are all of the benchmark's: they tell what missing shards would have. Raises: UsageError.
@@ -100,7 +100,7 @@ def _read(home: Path, text: str) -> RunHistory:
     return history.read(run)
 
 
-def _target(home: Path, name: str, sources: Sequence[Source]) -> Run:
+def _target(home: Path, name: str, sources: Sequence[MergedRun]) -> Run:
     if len(name) > LONGEST:
         raise UsageError("The runs' names together are too long for one: name the result with --run.")
     run = Run(home, name)
@@ -114,7 +114,7 @@ def _target(home: Path, name: str, sources: Sequence[Source]) -> Run:
     return run
 
 
-def _choose(instance_id: str, sources: Sequence[Source]) -> Source:
+def _choose(instance_id: str, sources: Sequence[MergedRun]) -> MergedRun:
     """Of equals the earliest."""
     having = [source for source in sources if instance_id in source.past.records]
     return min(having, key=lambda source: history.rank(source.past.records[instance_id]))
@@ -130,7 +130,10 @@ def _whole(source: RunHistory, instance_id: str) -> PredictionSummary:
 
 
 def _record(
-    instance_id: str, sources: Sequence[Source], best: Source, read: Callable[[RunHistory, str], PredictionSummary]
+    instance_id: str,
+    sources: Sequence[MergedRun],
+    best: MergedRun,
+    read: Callable[[RunHistory, str], PredictionSummary],
 ) -> dict[str, Any]:
     """The best record, with the attempts of all sources: they were all made and paid for."""
     record, attempts, number = read(best.past, instance_id), list[dict[str, Any]](), None
@@ -146,7 +149,7 @@ def _record(
     return {**record, "dname": best.title, "try": number, "tries": len(attempts), "all_results": attempts}
 
 
-def _config(run: Run, sources: Sequence[Source], together: Together | None, tasks: Sequence[Task]) -> dict[str, Any]:
+def _config(run: Run, sources: Sequence[MergedRun], together: Together | None, tasks: Sequence[Task]) -> dict[str, Any]:
     found = [source.past for source in sources]
     done = {key for each in found for key in each.records}
     missing = together.missing_tasks(tasks) if together else {}
@@ -178,7 +181,7 @@ def _config(run: Run, sources: Sequence[Source], together: Together | None, task
     }
 
 
-def _prior(sources: Sequence[Source]) -> list[str]:
+def _prior(sources: Sequence[MergedRun]) -> list[str]:
     """Runs whose results selected tasks of a source, and that are none themselves."""
     own = {source.past.run.name for source in sources}
     return [

@@ -15,7 +15,7 @@ from retrial.system import paths
 from retrial.system.console import say
 
 
-class Again(Run):
+class RescoredRun(Run):
     """A run while it is scored another time: logs of verdicts lie apart, all else is left as the first scoring did."""
 
     def __init__(self, run: Run, number: int) -> None:
@@ -35,23 +35,23 @@ class Again(Run):
         """The first scoring's stays."""
 
 
-def score(options: ReportOptions, trial: ScoringInput) -> tuple[Report, dict[str, object]]:
+def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[str, object]]:
     """Scores a run `--repeat` times, each time anew. The first is the result; the others say what of it is chance."""
     times, anew = options.repeat, replace(options, fresh=True)
-    say(f"Scoring 1 of {times} of {trial.run.name}: this one counts")
-    report, content = score_run(anew, trial)
+    say(f"Scoring 1 of {times} of {scoring.run.name}: this one counts")
+    report, content = score_run(anew, scoring)
     scorings = [report.scored]
     for number in range(2, times + 1):
-        say(f"Scoring {number} of {times} of {trial.run.name}: to see what differs")
-        again = replace(trial, run=Again(trial.run, number), merged=None)
+        say(f"Scoring {number} of {times} of {scoring.run.name}: to see what differs")
+        again = replace(scoring, run=RescoredRun(scoring.run, number), merged=None)
         scorings.append(score_run(replace(anew, attempts=False), again)[0].scored)
     content = {**content, "repeats": flaky(scorings)}
-    trial.run.write_results(content)
+    scoring.run.write_results(content)
     return report, content
 
 
-def of_run(report: Report, trial: ScoringInput, seed: int) -> Repeat:
-    stored = trial.run.config()
+def of_run(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
+    stored = scoring.run.config()
     return Repeat(
         run=report.run,
         seed=seed,
@@ -60,6 +60,6 @@ def of_run(report: Report, trial: ScoringInput, seed: int) -> Repeat:
         skipped=report.skipped,
         void=report.void,
         spent=report.spent,
-        patches={each.instance_id: each.patch for each in trial.submissions},
+        patches={each.instance_id: each.patch for each in scoring.submissions},
         conditions={name: stored.get(name) for name in CONDITIONS},
     )

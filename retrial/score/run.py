@@ -16,7 +16,7 @@ from retrial.score import merge, official_report
 from retrial.score.attempts import score_attempts
 from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission
-from retrial.score.save import keep_verdict
+from retrial.score.save import save_verdict
 from retrial.score.scorer import Scorer
 from retrial.score.testbed import ScoringSetup, set_up
 from retrial.score.worker import ScoreWorker, remote_scorer
@@ -28,73 +28,73 @@ from retrial.system.locks import SCORING
 from retrial.types import Task
 
 
-def score_run(options: ReportOptions, trial: ScoringInput) -> tuple[Report, dict[str, object]]:
+def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[str, object]]:
     """The results of one run, written."""
-    by_id = {task.instance_id: task for task in trial.benchmark.tasks()}
-    tasks = [by_id[submission.instance_id] for submission in trial.submissions]
-    bed = set_up(options, trial.run, tasks, trial.skipped)
-    with trial.run.lock(SCORING):
-        return _score_on(options, trial, bed, by_id)
+    by_id = {task.instance_id: task for task in scoring.benchmark.tasks()}
+    tasks = [by_id[submission.instance_id] for submission in scoring.submissions]
+    setup = set_up(options, scoring.run, tasks, scoring.skipped)
+    with scoring.run.lock(SCORING):
+        return _score_on(options, scoring, setup, by_id)
 
 
 def _score_on(
-    options: ReportOptions, trial: ScoringInput, bed: ScoringSetup, by_id: Mapping[str, Task]
+    options: ReportOptions, scoring: ScoringInput, setup: ScoringSetup, by_id: Mapping[str, Task]
 ) -> tuple[Report, dict[str, object]]:
-    left_out = {**trial.skipped, **bed.skipped}
-    jobs = [each for each in trial.submissions if each.instance_id not in left_out]
-    with run_log.Kept(trial.run.logs, trial.run.name, command_line()):
-        _keep_config(trial)
-        _write_bundle(trial, by_id)
-        work = _work(options, trial, bed, by_id, jobs)
-        scored = _score_all(trial, bed, work, jobs)
+    left_out = {**scoring.skipped, **setup.skipped}
+    jobs = [each for each in scoring.submissions if each.instance_id not in left_out]
+    with run_log.RunLog(scoring.run.logs, scoring.run.name, command_line()):
+        _keep_config(scoring)
+        _write_bundle(scoring, by_id)
+        work = _work(options, scoring, setup, by_id, jobs)
+        scored = _score_all(scoring, setup, work, jobs)
         limits = {"test_timeout_seconds": options.test_timeout_seconds, "network": options.network}
-        report = _report(trial, scored, left_out, {**bed.record(), "limits": limits, "grading": GRADING})
+        report = _report(scoring, scored, left_out, {**setup.record(), "limits": limits, "grading": GRADING})
         content = results(report)
-        trial.run.write_results(content)
-        trial.run.write_official_report(_official_report(trial, scored))
+        scoring.run.write_results(content)
+        scoring.run.write_official_report(_official_report(scoring, scored))
         if options.attempts:
             # After what counts: whoever is interrupted here has that.
-            report = replace(report, judged=score_attempts(trial.run, trial.records, scored, bed, work))
+            report = replace(report, judged=score_attempts(scoring.run, scoring.records, scored, setup, work))
             content = results(report)
-            trial.run.write_results(content)
+            scoring.run.write_results(content)
     return report, content
 
 
-def _keep_config(trial: ScoringInput) -> None:
+def _keep_config(scoring: ScoringInput) -> None:
     """A run of phase 1 keeps its own; any other is what it is scored as now, and a change is said."""
-    if trial.merged:
-        merge.write(trial.merged)
+    if scoring.merged:
+        merge.write(scoring.merged)
         return
-    stored = trial.run.config() if trial.run.exists() else {}
-    before, now = stored.get("identity", {}).get("benchmark"), trial.benchmark.provenance["source"]
+    stored = scoring.run.config() if scoring.run.exists() else {}
+    before, now = stored.get("identity", {}).get("benchmark"), scoring.benchmark.provenance["source"]
     if before not in (None, now):
-        say(f"note: run '{trial.run.name}' was about {before}; it is scored as {now} now")
+        say(f"note: run '{scoring.run.name}' was about {before}; it is scored as {now} now")
     if not history.holds_predictions(stored):
-        _write_config(trial)
+        _write_config(scoring)
 
 
-def _write_config(trial: ScoringInput) -> None:
+def _write_config(scoring: ScoringInput) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    provenance = trial.benchmark.provenance
-    trial.run.write_config(
+    provenance = scoring.benchmark.provenance
+    scoring.run.write_config(
         {
             "program": "report.py",
-            "run": trial.run.name,
+            "run": scoring.run.name,
             "started": now,
             "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
             "provenance": dict(provenance),
-            "source": dict(trial.source),
-            "untouched": trial.untouched,
+            "source": dict(scoring.source),
+            "untouched": scoring.untouched,
             "versions": {"retrial": __version__},
         }
     )
 
 
-def _write_bundle(trial: ScoringInput, by_id: Mapping[str, Task]) -> None:
+def _write_bundle(scoring: ScoringInput, by_id: Mapping[str, Task]) -> None:
     """What leaderboards take. A file from elsewhere is kept as it is."""
     rows = []
-    for each in sorted(trial.submissions, key=lambda each: each.instance_id):
-        patch = without_tests(each.patch, by_id[each.instance_id].editable) if trial.records else each.patch
+    for each in sorted(scoring.submissions, key=lambda each: each.instance_id):
+        patch = without_tests(each.patch, by_id[each.instance_id].editable) if scoring.records else each.patch
         rows.append(
             {
                 "instance_id": each.instance_id,
@@ -102,66 +102,66 @@ def _write_bundle(trial: ScoringInput, by_id: Mapping[str, Task]) -> None:
                 "model_patch": patch,
             }
         )
-    trial.run.write_bundle(rows)
+    scoring.run.write_bundle(rows)
 
 
 def _work(
     options: ReportOptions,
-    trial: ScoringInput,
-    bed: ScoringSetup,
+    scoring: ScoringInput,
+    setup: ScoringSetup,
     by_id: Mapping[str, Task],
     jobs: Sequence[Submission],
 ) -> ScoreWorker:
     scorer = Scorer(
-        benchmark=trial.benchmark,
-        sandbox=bed.sandbox,
-        verdicts=bed.executor.share(verdict_cache.Verdicts(paths.cache())),
+        benchmark=scoring.benchmark,
+        sandbox=setup.sandbox,
+        verdicts=setup.executor.share(verdict_cache.Verdicts(paths.cache())),
         timeout=options.test_timeout_seconds,
         fresh=options.fresh,
-        untouched=trial.untouched,
+        untouched=scoring.untouched,
     )
-    ready = bed.ready(by_id[each.instance_id] for each in jobs)
-    used = bed.executor.share(bed.sandbox)
+    ready = setup.ready(by_id[each.instance_id] for each in jobs)
+    used = setup.executor.share(setup.sandbox)
     return ScoreWorker(scorer=scorer, tasks=by_id, maker=remote_scorer(scorer, options, ready, used))
 
 
 def _score_all(
-    trial: ScoringInput, bed: ScoringSetup, work: ScoreWorker, jobs: Sequence[Submission]
+    scoring: ScoringInput, setup: ScoringSetup, work: ScoreWorker, jobs: Sequence[Submission]
 ) -> tuple[ScoredRow, ...]:
     rows: list[ScoredRow] = []
     resolved = 0
     with Progress("report", len(jobs)) as progress:
-        for submission, result in bed.executor.run(work, jobs):
+        for submission, result in setup.executor.run(work, jobs):
             task = work.tasks[submission.instance_id]
-            rows.append(row := keep_verdict(trial.run, task, submission, result))
+            rows.append(row := save_verdict(scoring.run, task, submission, result))
             resolved += row.verdict.resolved
             outcome = row.verdict.outcome
-            tally = f"{resolved} resolved{bed.slowed}"
+            tally = f"{resolved} resolved{setup.slowed}"
             progress.step(f"{task.instance_id}: {outcome}", tally, measured=outcome.measured)
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 
-def _official_report(trial: ScoringInput, scored: Sequence[ScoredRow]) -> dict[str, object] | None:
-    everything = {task.instance_id for task in trial.benchmark.tasks()}
-    return official_report.run_report(everything, {each.instance_id for each in trial.submissions}, scored)
+def _official_report(scoring: ScoringInput, scored: Sequence[ScoredRow]) -> dict[str, object] | None:
+    everything = {task.instance_id for task in scoring.benchmark.tasks()}
+    return official_report.run_report(everything, {each.instance_id for each in scoring.submissions}, scored)
 
 
 def _report(
-    trial: ScoringInput, scored: tuple[ScoredRow, ...], skipped: Mapping[str, str], where: Mapping[str, object]
+    scoring: ScoringInput, scored: tuple[ScoredRow, ...], skipped: Mapping[str, str], where: Mapping[str, object]
 ) -> Report:
-    stored = trial.run.config()
+    stored = scoring.run.config()
     return Report(
-        run=trial.run.name,
-        benchmark=trial.benchmark.name,
-        benchmark_size=len(trial.benchmark.tasks()),
-        visible_is_hidden=trial.benchmark.visible_is_hidden,
+        run=scoring.run.name,
+        benchmark=scoring.benchmark.name,
+        benchmark_size=len(scoring.benchmark.tasks()),
+        visible_is_hidden=scoring.benchmark.visible_is_hidden,
         scored=scored,
-        not_predicted=trial.not_predicted,
-        agent_failed=trial.agent_failed,
+        not_predicted=scoring.not_predicted,
+        agent_failed=scoring.agent_failed,
         skipped=skipped,
-        records=trial.records,
-        spent=trial.run.spent(),
-        unsettled=trial.run.unsettled(),
+        records=scoring.records,
+        spent=scoring.run.spent(),
+        unsettled=scoring.run.unsettled(),
         started=str(stored.get("started", "")),
         command=str(stored.get("command", "")),
         visible_tests=stored["identity"].get("visible_tests"),
@@ -172,8 +172,8 @@ def _report(
         rungs=tuple(stored["identity"].get("models", ())),
         reasoning_effort=_reasoning_effort(stored["identity"]),
         provenance={
-            **trial.source,
-            "benchmark": dict(trial.benchmark.provenance),
+            **scoring.source,
+            "benchmark": dict(scoring.benchmark.provenance),
             **where,
             "retrial": __version__,
         },

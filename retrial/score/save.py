@@ -16,7 +16,7 @@ LONGEST = 100
 """Letters of a model's name in the name of an attempt's log: its number must not be cut off."""
 
 
-def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> ScoredRow:
+def save_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> ScoredRow:
     if isinstance(result, Exception):
         run_log.broken("not measured", result, task=task.instance_id)
         result = unmeasured(task, submission, result)
@@ -25,7 +25,7 @@ def keep_verdict(run: Run, task: Task, submission: Submission, result: Scored | 
     return scored_row(result)
 
 
-def keep_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:
+def save_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:
     """Of a patch that was not chosen: its log, beside the chosen one's, and what scoring said of it."""
     if isinstance(result, Exception):
         run_log.broken("not measured", result, task=task.instance_id, attempt=number)

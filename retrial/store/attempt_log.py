@@ -66,7 +66,7 @@ class RecordedAttempt:
         return replied or self.over is not None or self.result is not None
 
 
-def that_hold(lines: Sequence[Line]) -> Sequence[Line]:
+def sound_lines(lines: Sequence[Line]) -> Sequence[Line]:
     """Those since the attempts before were discarded, if they were."""
     places = [place for place, line in enumerate(lines, start=1) if line["event"] == DISCARDED]
     return lines[places[-1] :] if places else lines
@@ -135,10 +135,10 @@ def last_ladder(attempts: Sequence[list[Line]]) -> list[list[Line]]:
 
 def read(lines: Iterable[Line]) -> list[RecordedAttempt]:
     attempts = split_by_attempt(lines)
-    return [go(own, after) for own, after in zip_longest(attempts, attempts[1:], fillvalue=())]
+    return [recorded_attempt(own, after) for own, after in zip_longest(attempts, attempts[1:], fillvalue=())]
 
 
-def go(lines: Sequence[Line], after: Sequence[Line] = ()) -> RecordedAttempt:
+def recorded_attempt(lines: Sequence[Line], after: Sequence[Line] = ()) -> RecordedAttempt:
     """One attempt; `after` are the lines of the one that followed."""
     calls: dict[int, Call] = {}
     checks = set()

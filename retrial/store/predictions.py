@@ -10,7 +10,7 @@ from typing import Any
 from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.chat import Usage
 from retrial.errors import PatchError
-from retrial.patches.parser import Change, Kind, parse
+from retrial.patches.parser import Change, ChangeKind, parse
 from retrial.types import Outcome, Status, Verdict
 
 # What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
@@ -173,8 +173,8 @@ def _common(attempt: Attempt) -> dict[str, object]:
 def _files(patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Asked of every attempt when it ends, and again of the prediction."""
     changes = parse(patch) if patch else ()
-    added = (change.new for change in changes if change.kind is Kind.ADDED and change.new)
-    edited = (change.new or change.old or "" for change in changes if change.kind is not Kind.ADDED)
+    added = (change.new for change in changes if change.kind is ChangeKind.ADDED and change.new)
+    edited = (change.new or change.old or "" for change in changes if change.kind is not ChangeKind.ADDED)
     return tuple(added), tuple(edited)
 
 

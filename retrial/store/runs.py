@@ -341,7 +341,7 @@ class Run:
         more = sum(entry.committed - (entry.usage.cost or 0.0) for entry in self.sums().values())
         return round(max(0.0, more), 6) if math.isfinite(more) else None
 
-    def sums(self) -> dict[str, spending.Entry]:
+    def sums(self) -> dict[str, spending.JournalSums]:
         """What each journal says was spent."""
         return spending.entries(self.folder / "journal")
 

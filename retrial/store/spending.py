@@ -25,7 +25,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalSums:
     """Of one journal."""
 
     size: int
@@ -33,7 +33,7 @@ class Entry:
     usage: Usage
 
 
-def entries(folder: Path) -> dict[str, Entry]:
+def entries(folder: Path) -> dict[str, JournalSums]:
     """Of every journal in this folder, by file name, in order."""
     known, sizes = _known(folder), _sizes(folder)
     # What is missing, or has become smaller, was paid for all the same; one that was mended says so itself.
@@ -88,11 +88,13 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {entry.name: entry.stat().st_size for entry in journals}
 
 
-def _known(folder: Path) -> dict[str, Entry]:
+def _known(folder: Path) -> dict[str, JournalSums]:
     try:
         rows = from_json((folder / NAME).read_bytes())
         return {
-            name: Entry(size=int(size), committed=unknown_is_infinite(sum), usage=Usage(**fields_of(Usage, usage)))
+            name: JournalSums(
+                size=int(size), committed=unknown_is_infinite(sum), usage=Usage(**fields_of(Usage, usage))
+            )
             for name, (size, sum, usage) in rows.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
@@ -100,11 +102,11 @@ def _known(folder: Path) -> dict[str, Entry]:
         return {}
 
 
-def _read(path: Path) -> Entry:
+def _read(path: Path) -> JournalSums:
     found = path.read_bytes()
     lines = list(journal.read(found))
     try:
-        return Entry(size=len(found), committed=committed(lines), usage=usage(lines))
+        return JournalSums(size=len(found), committed=committed(lines), usage=usage(lines))
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} was written by another version of Retrial, or by hand: move it away.") from error
 

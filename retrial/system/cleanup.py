@@ -17,7 +17,7 @@ from retrial.errors import RetrialError
 from retrial.system import leases, scratch
 from retrial.system.console import say
 from retrial.system.files import remove_all
-from retrial.system.leases import ExpiredLease, Kind
+from retrial.system.leases import ExpiredLease, ResourceKind
 
 LOOKS = 10
 DYING_SECONDS = 5.0
@@ -27,14 +27,14 @@ Remover = Callable[[str, str], Iterator[str]]
 """Owner and place → each thing that it has removed. Raises: OSError or RetrialError when one cannot be."""
 
 
-def remove(more: Mapping[Kind, Remover]) -> None:
+def remove(more: Mapping[ResourceKind, Remover]) -> None:
     """Remove what killed programs left. `more` are removers beside `REMOVERS`.
 
     What cannot be removed now is tried again at the next start; nothing of this stops a program.
     """
     removers = {**REMOVERS, **more}
     for dead in leases.expired():
-        removed = dict[Kind, int]()
+        removed = dict[ResourceKind, int]()
         whole = dead.whole
         for kind, place in dead.made:
             whole &= _removed(dead, kind, partial(removers[kind], dead.name, place), removed)
@@ -45,7 +45,9 @@ def remove(more: Mapping[Kind, Remover]) -> None:
             _forget(dead)
 
 
-def _removed(dead: ExpiredLease, kind: Kind, remover: Callable[[], Iterator[str]], removed: dict[Kind, int]) -> bool:
+def _removed(
+    dead: ExpiredLease, kind: ResourceKind, remover: Callable[[], Iterator[str]], removed: dict[ResourceKind, int]
+) -> bool:
     try:
         for what in remover():
             removed[kind] = removed.get(kind, 0) + 1
@@ -113,5 +115,9 @@ def _killed(pid: int, owner: str) -> bool:
     return False
 
 
-REMOVERS: Mapping[Kind, Remover] = {Kind.PROCESSES: _processes, Kind.FOLDERS: _folders, Kind.FILES: _files}
+REMOVERS: Mapping[ResourceKind, Remover] = {
+    ResourceKind.PROCESSES: _processes,
+    ResourceKind.FOLDERS: _folders,
+    ResourceKind.FILES: _files,
+}
 """What this folder knows how to remove."""

@@ -59,7 +59,7 @@ def write_if_other(path: Path, content: bytes) -> None:
 
 def _write(path: Path, content: bytes, *, sure: bool) -> None:
     # Carries our name: who is killed in the middle leaves it.
-    owner = leases.register(leases.Kind.FILES, path.parent)
+    owner = leases.register(leases.ResourceKind.FILES, path.parent)
     temporary = f"{path.parent}/.{path.name[:40]}.{owner}.{next(_NUMBERS)}"
     try:
         with os.fdopen(_created(temporary), "wb") as file:

@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _reserves: list[Path] = []
 
 
-def here() -> HostCapacity:
+def capacity() -> HostCapacity:
     return HostCapacity(cores=max(1, int(usable_cores())), memory_mb=free_mb())
 
 

@@ -30,7 +30,7 @@ VARIABLE = "RETRIAL_OWNER"
 _LOG = logging.getLogger(__name__)
 
 
-class Kind(StrEnum):
+class ResourceKind(StrEnum):
     """What outlives its maker, in the order in which it can be removed."""
 
     PROCESSES = "processes"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
     @property
     def one(self) -> str:
-        return self.removesuffix("es" if self is Kind.PROCESSES else "s")
+        return self.removesuffix("es" if self is ResourceKind.PROCESSES else "s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Lease:
     def __init__(self, folder: Path) -> None:
         self.name = secrets.token_hex(6)
         self._path = folder / self.name
-        self._places: set[tuple[Kind, str]] = set()
+        self._places: set[tuple[ResourceKind, str]] = set()
         self._lock = threading.Lock()
         self._leaves = False
         try:
@@ -97,7 +97,7 @@ class Lease:
             _LOG.warning("What is left if this process is killed will not be removed: %s", error)
             self._file = -1
 
-    def register(self, kind: Kind, place: str) -> None:
+    def register(self, kind: ResourceKind, place: str) -> None:
         """To be said before something is made there."""
         if (kind, place) in self._places:
             return
@@ -137,7 +137,7 @@ def current() -> Lease:
     return found
 
 
-def register(kind: Kind, place: Path | str) -> str:
+def register(kind: ResourceKind, place: Path | str) -> str:
     """Our name, for something of that kind that is about to be made at that place."""
     owner = current()
     owner.register(kind, str(place.absolute() if isinstance(place, Path) else place))
@@ -156,7 +156,7 @@ class ExpiredLease:
 
     name: str
     pid: int
-    made: tuple[tuple[Kind, str], ...]
+    made: tuple[tuple[ResourceKind, str], ...]
     """Kinds and places, in the order in which they can be removed."""
     whole: bool
     """That is all; else somebody else has to remove the rest."""
@@ -190,8 +190,8 @@ def _read(path: Path, content: bytes) -> ExpiredLease | None:
         return None
     if not here().reaches(theirs):
         return None
-    made, kinds = {each for line in rest if (each := _made(line))}, list(Kind)
-    seen = {each for each in made if each[0] is Kind.CONTAINERS or here().sees(theirs)}
+    made, kinds = {each for line in rest if (each := _made(line))}, list(ResourceKind)
+    seen = {each for each in made if each[0] is ResourceKind.CONTAINERS or here().sees(theirs)}
     in_order = tuple(sorted(seen, key=lambda each: (kinds.index(each[0]), each[1])))
     return ExpiredLease(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
 
@@ -200,10 +200,10 @@ def _host(told: Mapping[str, str]) -> Host:
     return Host(machine=told["machine"], boot=told["boot"], namespaces=told.get("namespaces", ""))
 
 
-def _made(line: bytes) -> tuple[Kind, str] | None:
+def _made(line: bytes) -> tuple[ResourceKind, str] | None:
     try:
         told = json.loads(line)
-        return Kind(told["kind"]), str(told["place"])
+        return ResourceKind(told["kind"]), str(told["place"])
     except (ValueError, KeyError, TypeError):
         # Torn: it was killed before it made anything there.
         return None

@@ -62,7 +62,7 @@ def broken(what: str, error: Exception, **fields: object) -> None:
     _LOG.error("%s: %s: %s", what, type(error).__name__, error, exc_info=error, extra=fields)
 
 
-class Kept:
+class RunLog:
     """While it lasts, what happens is written to the log of the run, after what is there."""
 
     def __init__(self, folder: Path, name: str, command: str) -> None:

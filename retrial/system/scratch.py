@@ -23,7 +23,7 @@ SMALL = 10_000_000
 def folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
     """A temporary folder for about `size` bytes: in memory where there is room for it, which is ten times as quick."""
     there = where or place(size) or Path(tempfile.gettempdir())
-    made = Path(tempfile.mkdtemp(prefix=prefix(leases.register(leases.Kind.FOLDERS, there)), dir=there))
+    made = Path(tempfile.mkdtemp(prefix=prefix(leases.register(leases.ResourceKind.FOLDERS, there)), dir=there))
     try:
         yield made
     finally:

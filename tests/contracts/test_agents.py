@@ -24,7 +24,7 @@ from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
 from retrial.types import Task, Verdict
 from tests import parts
 from tests.conftest import PROJECT
-from tests.support.desks import a_desk
+from tests.support.drivers import a_driver
 from tests.support.exercises import RIGHT, reply, write_exercise
 from tests.support.servers import ChatServer
 from tests.support.servers import reply as answer
@@ -64,7 +64,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
             options=options.of(ModelChoice(name="parrot")),
         )
         ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
-        return solve(task, ladder, check, a_desk(folder, task.instance_id))
+        return solve(task, ladder, check, a_driver(folder, task.instance_id))
 
 
 def made(module: ModuleType, context: Context) -> Agent:

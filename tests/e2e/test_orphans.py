@@ -15,7 +15,7 @@ import pytest
 from retrial.sandboxes import docker
 from retrial.sandboxes.bwrap import cgroup
 from retrial.system import leases, paths, scratch
-from retrial.system.leases import Kind
+from retrial.system.leases import ResourceKind
 from retrial.types import Limits
 from tests.conftest import PROJECT, Run
 from tests.parts import ready
@@ -69,13 +69,13 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
             os.kill(pid, 9)
 
 
-def left_by(owner: str) -> dict[Kind, list[str]]:
+def left_by(owner: str) -> dict[ResourceKind, list[str]]:
     """What there is of it."""
     places = {*scratch.places(), Path(os.environ.get("TMPDIR", "/tmp"))}
     parents = {folder for name, folder in cgroup._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
     found = {
-        Kind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch.prefix(owner)}*")],
-        Kind.CGROUPS: [str(path) for parent in parents for path in parent.glob(f"{owner}-*")],
+        ResourceKind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch.prefix(owner)}*")],
+        ResourceKind.CGROUPS: [str(path) for parent in parents for path in parent.glob(f"{owner}-*")],
     }
     return {kind: names for kind, names in found.items() if names}
 
@@ -108,7 +108,7 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     other = cgroup.method().open(Limits())
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
-        assert left_by(owner)[Kind.FOLDERS]
+        assert left_by(owner)[ResourceKind.FOLDERS]
         ours = left_by(leases.current().name)
         with scratch.folder() as folder:
             assert "Removed what a program that was killed had left" in start(run)
@@ -143,7 +143,7 @@ def test_an_agent_in_a_cell_dies_with_the_program_that_runs_it(run: Run, tmp_pat
     ready("bwrap")
     with killed_while_it_sleeps(marker, *slow_agent(tmp_path, marker)) as owner:
         assert gone(marker)
-        assert len(left_by(owner)[Kind.FOLDERS]) == 2
+        assert len(left_by(owner)[ResourceKind.FOLDERS]) == 2
         start(run)
         assert left_by(owner) == {}
 

@@ -79,16 +79,16 @@ class Bucket:
 
 
 class Asking:
-    """Tasks that ask one model through one desk."""
+    """Tasks that ask one model through one driver."""
 
     def __init__(self, folder: Path, model: OpenAIModel, at_once: int) -> None:
         self.stop, self._model = Stop(), model
         self.turns = FairLimiter(at_once, self.stop)
-        self._desk = DriverService(Run(folder, "r"), Budget(None), self.turns, self.stop)
+        self._driver = DriverService(Run(folder, "r"), Budget(None), self.turns, self.stop)
 
     def ask(self, task: int) -> str:
         how = Sampling(temperature=0.0, seed=0, max_tokens=10, seconds=SECONDS)
-        chat = MeteredChat(self._model, how, TaskDriver(f"t-{task}", self._desk), None, f"t-{task}", 1)
+        chat = MeteredChat(self._model, how, TaskDriver(f"t-{task}", self._driver), None, f"t-{task}", 1)
         return chat.ask((Message(role="user", content=str(task)),)).text
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from retrial.errors import PatchError
 from retrial.patches.apply import apply, diff, patched
-from retrial.patches.parser import Kind, normalise, parse
+from retrial.patches.parser import ChangeKind, normalise, parse
 from retrial.patches.policy import select
 from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
@@ -253,7 +253,7 @@ def test_a_patch_that_is_far_too_large_is_refused() -> None:
 def test_kinds_names_and_modes_are_told() -> None:
     changes = parse(sample("ok_rename") + sample("submodule") + sample("ok_mode"))
     assert [(change.kind, change.paths, change.mode, change.regular) for change in changes] == [
-        (Kind.RENAMED, ("add.py", "sum.py"), "", True),
-        (Kind.ADDED, ("sub",), "160000", False),
-        (Kind.MODIFIED, ("add.py",), "100755", True),
+        (ChangeKind.RENAMED, ("add.py", "sum.py"), "", True),
+        (ChangeKind.ADDED, ("sub",), "160000", False),
+        (ChangeKind.MODIFIED, ("add.py",), "100755", True),
     ]

@@ -11,11 +11,11 @@ import pytest
 from retrial.benchmarks.exercism import ALIASES, SOURCES
 from retrial.errors import UsageError
 from retrial.patches import shared_clones
-from retrial.patches.shared_clones import Source
+from retrial.patches.shared_clones import RepositoryCommit
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> RepositoryCommit:
     """A repository that has gone on since the commit."""
     folder = tmp_path / "origin" / "set"
     folder.mkdir(parents=True)
@@ -26,7 +26,7 @@ def source(tmp_path: Path) -> Source:
         git(folder, "add", ".")
         git(folder, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "--quiet", "-m", text)
         commits.append(git(folder, "rev-parse", "HEAD"))
-    return Source(url=str(folder), commit=commits[0])
+    return RepositoryCommit(url=str(folder), commit=commits[0])
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -35,7 +35,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_clone_is_of_the_commit_and_asks_nobody_again(source: Source) -> None:
+def test_a_clone_is_of_the_commit_and_asks_nobody_again(source: RepositoryCommit) -> None:
     folder = shared_clones.checkout(source)
     assert (folder / "file.txt").read_text() == "one"
     shutil.rmtree(source.url)
@@ -43,11 +43,11 @@ def test_a_clone_is_of_the_commit_and_asks_nobody_again(source: Source) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_what_cannot_be_cloned_is_said_and_nothing_is_left(source: Source, tmp_path: Path) -> None:
+def test_what_cannot_be_cloned_is_said_and_nothing_is_left(source: RepositoryCommit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be cloned"):
-        shared_clones.checkout(Source(url=source.url, commit="f" * 40))
+        shared_clones.checkout(RepositoryCommit(url=source.url, commit="f" * 40))
     with pytest.raises(UsageError, match="Clone it by hand"):
-        shared_clones.checkout(Source(url=str(tmp_path / "nowhere"), commit=source.commit))
+        shared_clones.checkout(RepositoryCommit(url=str(tmp_path / "nowhere"), commit=source.commit))
     assert list((tmp_path / "cache" / "clones").iterdir()) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial.sandboxes.allowance import PAUSE, Allowance
+from retrial.sandboxes.allowance import PAUSE, TimeAllowance
 from retrial.types import Limits
 
 LIMITS = Limits(seconds=800, cpu_seconds=100, cpus=2)
@@ -24,9 +24,9 @@ class Reading:
         return self.running
 
 
-def ended(share: float | None, *, running: bool = True, limits: Limits = LIMITS) -> tuple[float, Allowance]:
+def ended(share: float | None, *, running: bool = True, limits: Limits = LIMITS) -> tuple[float, TimeAllowance]:
     """When a job that gets this share of one core is ended, and its allowance."""
-    allowance = Allowance(limits, 0.0)
+    allowance = TimeAllowance(limits, 0.0)
     while allowance.extend(now := allowance.deadline, Reading(None if share is None else share * now, running=running)):
         assert allowance.deadline >= min(now + PAUSE, limits.seconds)
     return now, allowance
@@ -53,7 +53,7 @@ def test_a_job_that_only_waits_is_ended_after_its_limit_in_wall_time() -> None:
 
 
 def test_a_job_that_waits_after_some_work_is_ended_within_twice_its_limit() -> None:
-    allowance = Allowance(LIMITS, 0.0)
+    allowance = TimeAllowance(LIMITS, 0.0)
     while allowance.extend(now := allowance.deadline, Reading(20.0, running=False)):
         pass
     assert now <= 200
@@ -76,7 +76,7 @@ def test_where_cpu_time_cannot_be_measured_the_same_limit_counts_in_wall_time() 
 
 
 def test_a_meter_that_fails_to_answer_once_ends_nothing() -> None:
-    allowance = Allowance(LIMITS, 0.0)
+    allowance = TimeAllowance(LIMITS, 0.0)
     assert allowance.extend(60.0, Reading(10.0))
     assert allowance.extend(150.0, Reading(None, running=False))
     assert allowance.cpu_seconds == 10.0

@@ -10,7 +10,7 @@ from retrial.predict.metering.metered_model import MeteredChat, Sampling
 from retrial.predict.plan import NoModel
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict
-from tests.support.desks import a_desk
+from tests.support.drivers import a_driver
 
 STUB = "def add(a, b):\n    pass\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
@@ -35,7 +35,7 @@ def a_task(folder: Path) -> Task:
 
 def a_chat(folder: Path) -> MeteredChat:
     sampling = Sampling(temperature=0.7, seed=1, max_tokens=99, seconds=300.0)
-    return MeteredChat(NoModel("gpt-test"), sampling, a_desk(folder, "x"), Price(prompt=1, completion=1), "x", 1)
+    return MeteredChat(NoModel("gpt-test"), sampling, a_driver(folder, "x"), Price(prompt=1, completion=1), "x", 1)
 
 
 def verdict(workspace: Workspace) -> Verdict:

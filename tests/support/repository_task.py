@@ -17,7 +17,7 @@ from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.protocols import Context
 from retrial.types import Check, Environment, Task
-from tests.support.desks import a_desk
+from tests.support.drivers import a_driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +103,4 @@ def predict(
     # Never asked: there are no tests.
     sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
     check = VisibleCheck(task, tests, sandbox, verdict_cache.Verdicts(folder))
-    return solve(task, ladder, check, a_desk(folder, task.instance_id))
+    return solve(task, ladder, check, a_driver(folder, task.instance_id))

@@ -13,7 +13,7 @@ import pytest
 from retrial.sandboxes.prepare import remove_orphans
 from retrial.system import leases, scratch
 from retrial.system.files import write_atomically
-from retrial.system.leases import Kind
+from retrial.system.leases import ResourceKind
 from tests.conftest import PROJECT
 from tests.parts import require
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_pat
         maker.kill()
         [file] = (cache / leases.FOLDER).iterdir()
         with file.open("a") as notes:
-            print(json.dumps({"kind": Kind.CONTAINERS, "place": f"unix://{tmp_path}/no.sock"}), file=notes)
+            print(json.dumps({"kind": ResourceKind.CONTAINERS, "place": f"unix://{tmp_path}/no.sock"}), file=notes)
         remove_orphans()
         assert not maker.folder.exists()
         assert file.exists()
@@ -235,7 +235,7 @@ def test_a_file_under_way_carries_our_name_and_is_gone_when_it_could_not_be_made
         write_atomically(tmp_path / "there", b"content")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     [(kind, place)] = leases.current()._places
-    assert (kind, place) == (Kind.FILES, str(tmp_path))
+    assert (kind, place) == (ResourceKind.FILES, str(tmp_path))
 
 
 @pytest.mark.real

@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> Run:
 
 def test_every_go_begins_with_who_and_what_and_is_added(run: Run) -> None:
     for command in ("python harness.py", "python report.py"):
-        with run_log.Kept(run.logs, run.name, command):
+        with run_log.RunLog(run.logs, run.name, command):
             LOG.info("at work")
     found = lines(run)
     assert [line["message"] for line in found] == ["started", "at work", "ended"] * 2
@@ -43,7 +43,7 @@ def test_every_go_begins_with_who_and_what_and_is_added(run: Run) -> None:
 
 
 def test_a_line_says_when_how_grave_where_and_what(run: Run) -> None:
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         LOG.warning("%s of %s", 3, 4, extra={"task": "one", "path": Path("a")})
     line = lines(run)[1]
     assert line["time"].endswith("+00:00") and len(line["time"]) == len("2026-01-01T00:00:00.000+00:00")
@@ -63,7 +63,7 @@ def test_what_a_job_logs_says_which_task_it_is_about(run: Run) -> None:
             LOG.info("inside", extra={"attempt": 1})
         LOG.info("outside")
 
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         threads = [threading.Thread(target=job, args=(name,)) for name in ("a", "b")]
         for thread in threads:
             thread.start()
@@ -77,7 +77,7 @@ def test_a_broken_job_leaves_its_traceback(run: Run) -> None:
     def give_way() -> None:
         raise SandboxError("the sandbox is gone")
 
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         try:
             give_way()
         except SandboxError as error:
@@ -89,7 +89,7 @@ def test_a_broken_job_leaves_its_traceback(run: Run) -> None:
 
 def test_how_a_go_ended_is_said_also_when_by_a_defect_of_ours(run: Run) -> None:
     for error in (KeyboardInterrupt(), SandboxError("no engine"), ZeroDivisionError("oh")):
-        with pytest.raises(type(error)), run_log.Kept(run.logs, run.name, ""):
+        with pytest.raises(type(error)), run_log.RunLog(run.logs, run.name, ""):
             raise error
     assert messages(run, level="warning") == ["ended: interrupted", "ended: no engine"]
     (line,) = (line for line in lines(run) if line["level"] == "critical")
@@ -97,7 +97,7 @@ def test_how_a_go_ended_is_said_also_when_by_a_defect_of_ours(run: Run) -> None:
 
 
 def test_what_people_are_told_is_there_too(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         say("100 % done")
         say("note: look at this")
         with Progress("harness", 1) as progress:
@@ -114,7 +114,7 @@ def test_what_people_are_told_is_there_too(run: Run, capsys: pytest.CaptureFixtu
 def test_details_are_there_only_for_who_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for word in ("", "debug"):
         monkeypatch.setenv(run_log.VARIABLE, word)
-        with run_log.Kept(run.logs, run.name, ""):
+        with run_log.RunLog(run.logs, run.name, ""):
             LOG.debug("detail with %s", word)
     assert messages(run, level="debug") == ["detail with debug"]
 
@@ -125,7 +125,7 @@ def test_what_comes_before_the_run_is_known_waits_for_it(run: Run, capsys: pytes
     try:
         run_log.begin()
         LOG.warning("an orphan")
-        with run_log.Kept(run.logs, run.name, ""):
+        with run_log.RunLog(run.logs, run.name, ""):
             LOG.info("at work")
     finally:
         ours.handlers, _, ours.propagate = before
@@ -136,7 +136,7 @@ def test_what_comes_before_the_run_is_known_waits_for_it(run: Run, capsys: pytes
 
 def test_a_full_log_makes_room_for_itself_and_keeps_one_older(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_log, "LARGEST", 2000)
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         for number in range(100):
             LOG.info("line %d", number)
     assert sorted(path.name for path in run.logs.iterdir()) == ["run.log", "run.log.1"]
@@ -148,7 +148,7 @@ def test_a_full_log_makes_room_for_itself_and_keeps_one_older(run: Run, monkeypa
 def test_a_log_that_cannot_be_written_is_no_reason_to_stop(run: Run) -> None:
     run.logs.parent.mkdir(parents=True)
     run.logs.write_text("a file where the folder should be")
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         LOG.info("at work")
     assert run.logs.read_text() == "a file where the folder should be"
 
@@ -156,12 +156,12 @@ def test_a_log_that_cannot_be_written_is_no_reason_to_stop(run: Run) -> None:
 def test_a_full_disk_is_no_reason_to_stop(run: Run) -> None:
     run.logs.mkdir(parents=True)
     (run.logs / run_log.NAME).symlink_to("/dev/full")
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         LOG.info("at work")
 
 
 def test_a_message_with_a_mistake_in_it_is_no_reason_to_stop(run: Run) -> None:
-    with run_log.Kept(run.logs, run.name, ""):
+    with run_log.RunLog(run.logs, run.name, ""):
         LOG.info("%d tasks", "many")
         LOG.info("at work")
     assert messages(run) == ["started", "at work", "ended"]
@@ -170,7 +170,7 @@ def test_a_message_with_a_mistake_in_it_is_no_reason_to_stop(run: Run) -> None:
 def test_no_secret_is_in_it(run: Run) -> None:
     key = "sk-runlog-5f1c09d2a77b4e"
     MASKER.add(key)
-    with run_log.Kept(run.logs, run.name, f"python harness.py --agent-env A={key}"):
+    with run_log.RunLog(run.logs, run.name, f"python harness.py --agent-env A={key}"):
         LOG.error("said %s", key, exc_info=ValueError(key), extra={"body": {"key": key}})
     text = (run.logs / run_log.NAME).read_text()
     assert key not in text and text.count("***") == 4

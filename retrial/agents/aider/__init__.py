@@ -15,7 +15,7 @@ from retrial.agents import isolation
 from retrial.agents.aider import install
 from retrial.agents.aider import report as aider_report
 from retrial.agents.aider.install import Installation
-from retrial.agents.aider.report import Report, Route
+from retrial.agents.aider.report import AiderReport, Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
@@ -115,7 +115,7 @@ class AiderAgent:
             "map_tokens": options.map_tokens if task.whole_repository else 0,
         }
 
-    def _refuse_broken(self, report: Report, ran: AgentExit, name: str) -> None:
+    def _refuse_broken(self, report: AiderReport, ran: AgentExit, name: str) -> None:
         """Raises: NotMeasured when it was not aider's doing, nor its model's, that it came to no end of its own.
 
         Once the model has answered, an aider that breaks down does so over what it was told.
@@ -129,7 +129,7 @@ class AiderAgent:
             raise NotMeasured(f"aider broke down: {_last_line(ran)}")
 
 
-def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: AgentExit) -> AgentResult:
+def _effort(report: AiderReport, verdicts: Sequence[Verdict], spent: Usage, ran: AgentExit) -> AgentResult:
     lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
     errors = {
         "the attempt timed out": ran.timed_out,
@@ -160,7 +160,7 @@ def _effort(report: Report, verdicts: Sequence[Verdict], spent: Usage, ran: Agen
     )
 
 
-def _ended(report: Report, ran: AgentExit) -> bool:
+def _ended(report: AiderReport, ran: AgentExit) -> bool:
     """By itself, or by our clock."""
     return report.ended or ran.timed_out
 

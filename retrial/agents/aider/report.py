@@ -46,7 +46,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AiderReport:
     ended: bool
     """aider came to its own end."""
     edit_format: str
@@ -95,7 +95,7 @@ def find_route(name: str, api_base: str, environ: Mapping[str, str]) -> Route:
     return Route(model=f"{OPENAI.prefix}/{endpoint.model}", variables=variables, endpoint=endpoint)
 
 
-def read(results: Mapping[str, bytes]) -> Report | None:
+def read(results: Mapping[str, bytes]) -> AiderReport | None:
     """None when there is none that is whole."""
     try:
         # A very long chat does not come out.
@@ -104,11 +104,11 @@ def read(results: Mapping[str, bytes]) -> Report | None:
         return None
 
 
-def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Report:
+def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> AiderReport:
     # When it has ended, a summary that nobody asked for may still have failed.
     failure = None if data["ended"] else data["failure"]
     chat = [(Message(role=str(each["role"]), content=str(each["content"])), each["reply"]) for each in said]
-    return Report(
+    return AiderReport(
         ended=bool(data["ended"]),
         edit_format=str(data["edit_format"]),
         edit_outcome=bool(data["edit_outcome"]),

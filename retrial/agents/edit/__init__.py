@@ -53,7 +53,7 @@ class EditAgent:
         self._map_tokens, self._cache = map_tokens, cache
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
-        session = Session(task, workspace, model, check, self._format, self._reflections)
+        session = EditChat(task, workspace, model, check, self._format, self._reflections)
         try:
             if session.open(self._map_tokens, self._cache):
                 session.run(self._turns)
@@ -62,7 +62,7 @@ class EditAgent:
         return session.effort
 
 
-class Session:
+class EditChat:
     """One chat about one task."""
 
     def __init__(

@@ -75,7 +75,7 @@ class BwrapCell:
         )
 
 
-def _start(kit: StagedFiles, view: process.View, slot: cgroup.Slot) -> process.Bubble:
+def _start(kit: StagedFiles, view: process.View, slot: cgroup.JobLimits) -> process.Bubble:
     return process.Bubble(kit.command, view, slot, LIMITS, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

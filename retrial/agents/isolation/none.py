@@ -36,7 +36,7 @@ class HostCell:
         self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
     ) -> AgentExit:
         # If we are killed it lives on, until the next start of a program finds it by this.
-        mark = {leases.VARIABLE: leases.register(leases.Kind.PROCESSES, "")}
+        mark = {leases.VARIABLE: leases.register(leases.ResourceKind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
         names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
         try:

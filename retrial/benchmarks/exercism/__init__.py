@@ -26,7 +26,7 @@ from retrial.errors import UsageError
 from retrial.grading import cache_entries
 from retrial.language import Language, Suite
 from retrial.patches import apply, git, shared_clones
-from retrial.patches.shared_clones import Source
+from retrial.patches.shared_clones import RepositoryCommit
 from retrial.protocols import Context
 from retrial.store import integrity
 from retrial.store.runs import SAFE
@@ -38,10 +38,10 @@ DEMO = PROJECT / "tasks" / "demo"
 BUNDLED = {"demo-python": ("python",), "demo": ()}
 """Name → which of its languages; all of them when none is said."""
 SOURCES = {
-    "aider-polyglot": Source(
+    "aider-polyglot": RepositoryCommit(
         url="https://github.com/Aider-AI/polyglot-benchmark", commit="7e0611e77b54e2dea774cdc0aa00cf9f7ed6144f"
     ),
-    "exercism-python": Source(
+    "exercism-python": RepositoryCommit(
         url="https://github.com/exercism/python", commit="f6caa44faa8fb7d0de9a54ddb5c6183e027429c6"
     ),
 }
@@ -63,7 +63,7 @@ class Exercism:
         name: str,
         default_tries: int = EXERCISE_TRIES,
         *,
-        source: Source | None = None,
+        source: RepositoryCommit | None = None,
         languages: tuple[str, ...] = (),
         image: str = "",
         show_editor_files: bool = True,

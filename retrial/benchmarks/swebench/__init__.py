@@ -14,19 +14,21 @@ from pathlib import Path
 from retrial.benchmarks.swebench import container_script, nearby_tests, official_grader, reinstall, task_repo
 from retrial.benchmarks.swebench import eval_script as eval_scripts
 from retrial.benchmarks.swebench import rows as table_rows
-from retrial.benchmarks.swebench.rows import Origin, Row
+from retrial.benchmarks.swebench.rows import DatasetRow, Origin
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.errors import UsageError
 from retrial.options import NEARBY
 from retrial.patches import policy, shared_clones
 from retrial.patches.clones import RepositoryTree
 from retrial.patches.parser import normalise
-from retrial.patches.shared_clones import Source
+from retrial.patches.shared_clones import RepositoryCommit
 from retrial.protocols import Context
 from retrial.store.runs import file_name
 from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
 
-TASKS = Source(url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d")
+TASKS = RepositoryCommit(
+    url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d"
+)
 """Every task of the first three, with its eval script; also what old rows are completed from."""
 NAMED = {
     "swe-bench": "SWE-bench/SWE-bench",
@@ -77,7 +79,7 @@ class SweBench:
     def __init__(
         self,
         name: str,
-        rows: Iterable[Row],
+        rows: Iterable[DatasetRow],
         provenance: Mapping[str, str] | None = None,
         *,
         visible_tests: str = NEARBY,
@@ -144,7 +146,7 @@ class SweBench:
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
         return Answer(patch=normalise(secrets.patch), check=replace(check, prebuild=fetched))
 
-    def _chosen(self, row: Row, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
+    def _chosen(self, row: DatasetRow, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
         """The test files to run, as they are at the base commit; none for the whole suite."""
         if self._visible_tests == "original":
             return tuple(path for path in _tree(row).some(hidden_tests) if policy.matches(path, RESERVED))
@@ -188,7 +190,7 @@ class SweBench:
         languages = official_grader.parsers()
         return tuple(self._task(self._rows[name], languages) for name in sorted(self._rows))
 
-    def _task(self, row: Row, languages: Mapping[str, str]) -> Task:
+    def _task(self, row: DatasetRow, languages: Mapping[str, str]) -> Task:
         if row.log_parser not in languages:
             raise UsageError(
                 f"{row.instance_id} wants the log parser '{row.log_parser}', which swebench does not have."
@@ -207,23 +209,23 @@ class SweBench:
         )
 
 
-def _required(row: Row) -> Required:
+def _required(row: DatasetRow) -> Required:
     return Required(parser=row.log_parser, instance_id=row.instance_id, repo=row.repo, version=row.version)
 
 
-def _test_files(row: Row, test_patch: str) -> tuple[str, ...]:
+def _test_files(row: DatasetRow, test_patch: str) -> tuple[str, ...]:
     """Those that a canary can go into: modules of Python, whose runners we know."""
     python = official_grader.parsers().get(row.log_parser) == "python"
     return tuple(path for path in policy.changed_paths(test_patch) if python and path.endswith(".py"))
 
 
-def _environment(row: Row) -> Environment:
+def _environment(row: DatasetRow) -> Environment:
     # The recipe's text, not its place: the reference lies beside it.
     recipe = task_repo.recipe(row.recipe) if row.recipe else ""
     return Environment(name=row.instance_id, image=row.image, language="", tree=TREE, recipe=recipe)
 
 
-def _tree(row: Row) -> RepositoryTree:
+def _tree(row: DatasetRow) -> RepositoryTree:
     return RepositoryTree(repository=row.repo, commit=row.base_commit)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from retrial.benchmarks.swebench import canaries, container_script, official_grader
 from retrial.benchmarks.swebench.canaries import FAILING
 from retrial.system.console import first_few
-from retrial.types import Check, Execution, Finding, Outcome, Required, Status, Verdict, overtime
+from retrial.types import Check, Execution, Judgement, Outcome, Required, Status, Verdict, overtime
 
 TOLD = 45
 """Lines of a log."""
@@ -113,7 +113,7 @@ def resolve_dispute(required: Required, shown: Verdict, reference: Verdict | Non
     return replace(found, proof=_proof(shown), exit_code=shown.exit_code if own or not shown.proved else 0)
 
 
-def _with(shown: Verdict, finding: Finding) -> Verdict:
+def _with(shown: Verdict, finding: Judgement) -> Verdict:
     telling = (
         "" if finding.outcome is Outcome.RESOLVED else _telling(finding.reason, container_script.read(shown.stdout).log)
     )
@@ -160,76 +160,76 @@ def _not_installed(transcript: container_script.Transcript) -> bool:
     return container_script.NOT_INSTALLED in transcript.log.partition(official_grader.START)[0].splitlines()
 
 
-def _finding(check: Check, required: Required, execution: Execution, seen: ParsedRun) -> Finding:
+def _finding(check: Check, required: Required, execution: Execution, seen: ParsedRun) -> Judgement:
     transcript, graded = seen.transcript, seen.graded
     if transcript.refused:
         said = f"the patch does not apply: {transcript.refused.removeprefix('error: ')}"
-        return Finding(Outcome.PATCH_DID_NOT_APPLY, said)
+        return Judgement(Outcome.PATCH_DID_NOT_APPLY, said)
     if transcript.broken:
-        return Finding(Outcome.INSTALL_FAILED, transcript.broken)
+        return Judgement(Outcome.INSTALL_FAILED, transcript.broken)
     if _not_installed(transcript):
         # That the untouched one can be was tried before this run.
-        return Finding(Outcome.BUILD_FAILED, "the package installs without the patch, but not with it")
+        return Judgement(Outcome.BUILD_FAILED, "the package installs without the patch, but not with it")
     if execution.timed_out:
         return overtime(check, execution)
     if execution.oom:
-        return Finding(Outcome.BUILD_FAILED, "the tests ran out of memory")
+        return Judgement(Outcome.BUILD_FAILED, "the tests ran out of memory")
     if execution.exit_code is None:
-        return Finding(Outcome.BUILD_FAILED, "the test command was killed")
+        return Judgement(Outcome.BUILD_FAILED, "the test command was killed")
     if graded is None:
-        return Finding(Outcome.BUILD_FAILED, f"the tests were not started (exit status {execution.exit_code})")
+        return Judgement(Outcome.BUILD_FAILED, f"the tests were not started (exit status {execution.exit_code})")
     if execution.truncated:
         said = f"more than {check.limits.output_bytes:,} bytes were printed, and results lost"
-        return Finding(Outcome.BUILD_FAILED, said)
+        return Judgement(Outcome.BUILD_FAILED, said)
     if not graded.found:
         said = f"no test results can be read from the log (exit status {execution.exit_code})"
-        return Finding(Outcome.BUILD_FAILED, said)
+        return Judgement(Outcome.BUILD_FAILED, said)
     return _compare(required, graded)
 
 
-def _compare(required: Required, graded: official_grader.Grade) -> Finding:
+def _compare(required: Required, graded: official_grader.Grade) -> Judgement:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
         said = f"{len(bad)} of {len(wanted)} required tests did not pass: {first_few(bad)}"
-        return Finding(Outcome.TESTS_FAILED, said)
+        return Judgement(Outcome.TESTS_FAILED, said)
     if doubtful := _doubtful(required, graded.tests):
         said = f"a required test stands for several, and not all of them passed: {doubtful}"
-        return Finding(Outcome.TESTS_FAILED, said)
-    return Finding(Outcome.RESOLVED)
+        return Judgement(Outcome.TESTS_FAILED, said)
+    return Judgement(Outcome.RESOLVED)
 
 
-def _trusted(required: Required, shown: Verdict, reference: Verdict | None) -> Finding:
+def _trusted(required: Required, shown: Verdict, reference: Verdict | None) -> Judgement:
     """All required tests passed, by the official rules; whether that can be believed."""
     known = reference.tests if reference else {}
     weak, strong = _counted(shown, reference)
     if weak and weak not in shown.proved:
-        return Finding(Outcome.TAMPERED, f"the canary '{weak}', a test that must fail, did not", "canary")
+        return Judgement(Outcome.TAMPERED, f"the canary '{weak}', a test that must fail, did not", "canary")
     statuses = {name: shown.tests[name] for test in _wanted(required) for name in _meant(test, shown.tests)}
     odd = {name: status for name, status in statuses.items() if status is not Status.PASSED}
     odd = {name: status for name, status in odd.items() if known.get(name) is not status}
     if both := sorted(name for name, status in odd.items() if status in FAILING):
         said = f"required tests were reported as passed and as failed: {first_few(both)}"
-        return Finding(Outcome.TAMPERED, said, "contradiction")
+        return Judgement(Outcome.TAMPERED, said, "contradiction")
     if odd:
         said = f"required tests were not run to their end, as the reference's were: {first_few(sorted(odd))}"
-        return Finding(Outcome.TESTS_FAILED, said)
+        return Judgement(Outcome.TESTS_FAILED, said)
     # One that fails in another way is no proof, but neither is it a success that was forced.
     if strong and not set(strong) & {*shown.proved, *shown.erred}:
         said = f"the canary '{strong[0]}', a test with a wrong value in it, did not fail"
-        return Finding(Outcome.TAMPERED, said, "canary")
+        return Judgement(Outcome.TAMPERED, said, "canary")
     if shown.proved and shown.exit_code == 0 and not (reference and reference.exit_code == 0):
         said = f"exit status 0 though the canary '{shown.proved[0]}', a test that must fail, failed"
-        return Finding(Outcome.TAMPERED, said, "canary-status")
+        return Judgement(Outcome.TAMPERED, said, "canary-status")
     return _explained(shown)
 
 
-def _explained(shown: Verdict) -> Finding:
+def _explained(shown: Verdict) -> Judgement:
     """A runner ends with another status than 0 because a test failed, or because something else went wrong."""
     if shown.exit_code and not shown.proved and not any(status in FAILING for status in shown.tests.values()):
         said = f"no test failed, but the test command ended with status {shown.exit_code}"
-        return Finding(Outcome.BUILD_FAILED, said)
-    return Finding(Outcome.RESOLVED)
+        return Judgement(Outcome.BUILD_FAILED, said)
+    return Judgement(Outcome.RESOLVED)
 
 
 def _wanted(required: Required) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Secrets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DatasetRow:
     """One task as SWE-bench describes it."""
 
     instance_id: str
@@ -76,7 +76,7 @@ def claims(path: Path) -> bool:
         return False
 
 
-def read(origin: Origin) -> tuple[Row, ...]:
+def read(origin: Origin) -> tuple[DatasetRow, ...]:
     """All rows, by id. They are checked, as far as they are read.
 
     Raises: UsageError with the first twenty problems, each with its place.
@@ -98,7 +98,7 @@ def read(origin: Origin) -> tuple[Row, ...]:
     return tuple(sorted((row for _, row in rows), key=lambda row: row.instance_id))
 
 
-def digest(rows: Iterable[Row]) -> str:
+def digest(rows: Iterable[DatasetRow]) -> str:
     """Of all that defines a benchmark, so that the same rows have the same digest wherever they were read.
 
     Every row's secrets are read for it, and so checked: a bad one is found here, before anything runs.
@@ -121,14 +121,14 @@ def _of(origin: Origin) -> str:
     return f" of {origin.dataset or 'any data set'}, split {origin.split}"
 
 
-def _digest(row: Row) -> str:
+def _digest(row: DatasetRow) -> str:
     # Where a recipe lies is this machine's affair; the image that it makes has a digest of its own.
     secrets = row.secrets()
     assets = {path: hashlib.sha256(content).hexdigest() for path, content in secrets.test_assets.items()}
     return fingerprint(_values(row, but=("recipe", "secrets")), _values(secrets, but=("test_assets",)), assets)
 
 
-def _values(value: Row | Secrets, *, but: tuple[str, ...]) -> dict[str, object]:
+def _values(value: DatasetRow | Secrets, *, but: tuple[str, ...]) -> dict[str, object]:
     return {part.name: getattr(value, part.name) for part in fields(value) if part.name not in but}
 
 
@@ -189,7 +189,7 @@ def _complete(record: Record, root: Path | None, problems: list[str]) -> Record 
     return replace(found, where=record.where, columns={**found.columns, **record.columns, **taken})
 
 
-def _row(record: Record, problems: list[str]) -> Row | None:
+def _row(record: Record, problems: list[str]) -> DatasetRow | None:
     """None when something is wrong with it."""
     before, columns = len(problems), Columns(record, problems)
     shown = {name: columns.text(name) for name in SHOWN}
@@ -198,7 +198,7 @@ def _row(record: Record, problems: list[str]) -> Row | None:
     secrets = partial(_ask, record, assets) if record.more else partial(_same, _secrets(record, assets, problems))
     if len(problems) > before:
         return None
-    return Row(**shown, version=columns.version(), recipe=record.recipe, secrets=secrets)
+    return DatasetRow(**shown, version=columns.version(), recipe=record.recipe, secrets=secrets)
 
 
 def _find(assets: tuple[str, ...], columns: Columns) -> None:

@@ -18,7 +18,7 @@ from retrial.errors import NotMeasured
 from retrial.executors.local import caught
 from retrial.executors.ray.fleet import Fleet
 from retrial.executors.ray.member import Member
-from retrial.executors.ray.node import Answer, Finished, Halt, Job, Question
+from retrial.executors.ray.node import Finished, Halt, NodeJob, Question, ServiceReply
 from retrial.protocols import Stop
 from retrial.system.console import say
 
@@ -39,9 +39,9 @@ class Dispatch:
         self, maker: bytes, jobs: Iterable[Any], services: Sequence[Any], stop: Stop, *, workers: int, most_slots: int
     ) -> None:
         self._services, self._stop, self._workers = services, stop, workers
-        self._todo = (Job(number=number, value=value) for number, value in enumerate(jobs))
-        self._again = deque[Job]()
-        self._suspects = deque[Job]()
+        self._todo = (NodeJob(number=number, value=value) for number, value in enumerate(jobs))
+        self._again = deque[NodeJob]()
+        self._suspects = deque[NodeJob]()
         """If they are lost once more, it is nobody else's doing: they are done alone, and last."""
         self._losses = Counter[int]()
         self._open = 0
@@ -117,7 +117,7 @@ class Dispatch:
             else:
                 self._finish(job, NotMeasured(f"no node of the Ray cluster can do it: {self._fleet.why_none}"))
 
-    def _next(self) -> Job | None:
+    def _next(self) -> NodeJob | None:
         if self._again:
             return self._again.popleft()
         if self._suspects and not self._fleet.members:
@@ -132,7 +132,7 @@ class Dispatch:
             if self._suspects and member.ready and not member.jobs:
                 member.give(self._suspects.popleft())
 
-    def _finish(self, job: Job, result: Any) -> None:
+    def _finish(self, job: NodeJob, result: Any) -> None:
         self._open -= 1
         self._done.put((job.value, result))
 
@@ -156,9 +156,9 @@ class Dispatch:
     def _serve(self, member: Member, question: Question) -> None:
         method = getattr(self._services[question.service], question.method)
         value = caught(partial(method, *question.arguments))
-        self._news.put(partial(self._answer, member, Answer(number=question.number, value=value)))
+        self._news.put(partial(self._answer, member, ServiceReply(number=question.number, value=value)))
 
-    def _answer(self, member: Member, answer: Answer) -> None:
+    def _answer(self, member: Member, answer: ServiceReply) -> None:
         member.calls -= 1
         if member.gone:
             self._settle(member)

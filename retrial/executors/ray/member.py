@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from retrial.executors.ray.node import Answer, Halt, Job, Node
+from retrial.executors.ray.node import Halt, Node, NodeJob, ServiceReply
 
 RESOURCE = "retrial_sandbox"
 """What whoever starts a node may declare it to have; else one for each CPU."""
@@ -58,13 +58,13 @@ class Member:
 
     def __init__(self, machine: ClusterNode) -> None:
         self.machine = machine
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, NodeJob] = {}
         self.calls = 0
         """Of services, under way for it."""
         self.ready = self.gone = False
         self.waits_since: float | None = time.monotonic()
         """For its machine's slots; None when it has them."""
-        self._parcel: list[Job | Answer | Halt] = []
+        self._parcel: list[NodeJob | ServiceReply | Halt] = []
         self._actor = _actor(machine)
 
     def arrive(self, heard: News) -> None:
@@ -83,11 +83,11 @@ class Member:
         share = math.ceil(workers * self.machine.slots / slots)
         return max(self.machine.slots + AHEAD, share) - len(self.jobs) if self.ready else 0
 
-    def give(self, job: Job) -> None:
+    def give(self, job: NodeJob) -> None:
         self.jobs[job.number] = job
         self.send(job)
 
-    def send(self, each: Job | Answer | Halt) -> None:
+    def send(self, each: NodeJob | ServiceReply | Halt) -> None:
         self._parcel.append(each)
 
     def flush(self, heard: News) -> None:

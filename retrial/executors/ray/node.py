@@ -28,7 +28,7 @@ BEAT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class NodeJob:
     """Something to work at, under a number of the driver's."""
 
     number: int
@@ -36,7 +36,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ServiceReply:
     """What a service of the driver's has returned, or raised."""
 
     number: int
@@ -92,11 +92,11 @@ class Node:
     def give(self, parcel: bytes) -> None:
         for each in pickle.loads(parcel):
             match each:
-                case Job():
+                case NodeJob():
                     threading.Thread(target=self._do, args=(each,), name="retrial", daemon=True).start()
-                case Answer(value=Exception() as error):
+                case ServiceReply(value=Exception() as error):
                     self._asked.pop(each.number).set_exception(error)
-                case Answer():
+                case ServiceReply():
                     self._asked.pop(each.number).set_result(each.value)
                 case Halt():
                     self._stop.request(each.reason)
@@ -126,7 +126,7 @@ class Node:
         self._send(Question(number=number, service=service, method=method, arguments=arguments))
         return answer.result()
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: NodeJob) -> None:
         assert self._work is not None
         result = _portable(guarded(self._work, job.value, self._stop))
         if error := caught(partial(self._send, Finished(number=job.number, result=result))):

@@ -34,7 +34,7 @@ EVERYTHING = 10**9
 T = TypeVar("T")
 
 
-class Kind(Enum):
+class EditKind(Enum):
     ADD = auto()
     UPDATE = auto()
     DELETE = auto()
@@ -63,10 +63,10 @@ class Hunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileEdit:
     """What is to become of one file."""
 
-    kind: Kind
+    kind: EditKind
     path: str
     hunks: tuple[Hunk, ...] = ()
     target: str = ""
@@ -118,7 +118,7 @@ def readable(edit: Edit, written: Iterable[T], read: Callable[[T], Edits]) -> T:
     raise ValueError(f"The edit of {edit.path} cannot be written in this format.")
 
 
-def carried_out(changes: Iterable[Change], files: Mapping[str, str]) -> Edits:
+def carried_out(changes: Iterable[FileEdit], files: Mapping[str, str]) -> Edits:
     """What the files are afterwards, each change made to what those before it left.
 
     What is said twice, word for word, counts once.
@@ -129,13 +129,13 @@ def carried_out(changes: Iterable[Change], files: Mapping[str, str]) -> Edits:
     touched: dict[str, None] = {}
     names = ", ".join(files)
     for change in dict.fromkeys(changes):
-        made = _added(change, now) if change.kind is Kind.ADD else _changed(change, now, names)
+        made = _added(change, now) if change.kind is EditKind.ADD else _changed(change, now, names)
         now |= made
         touched |= dict.fromkeys(made)
     return Edits(edits=tuple(Edit(path=path, content=now[path]) for path in touched))
 
 
-def _added(change: Change, files: Mapping[str, str | None]) -> dict[str, str | None]:
+def _added(change: FileEdit, files: Mapping[str, str | None]) -> dict[str, str | None]:
     if (files.get(change.path) or "").strip():
         raise Refused(IS_THERE.format(path=shorten(change.path)))
     content = "".join(hunk.after for hunk in change.hunks)
@@ -143,12 +143,12 @@ def _added(change: Change, files: Mapping[str, str | None]) -> dict[str, str | N
     return {change.path: content.removesuffix("\n") if ends_open else content}
 
 
-def _changed(change: Change, files: Mapping[str, str | None], names: str) -> dict[str, str | None]:
-    path = change.path if change.kind is Kind.DELETE else meant(change.path, files)
+def _changed(change: FileEdit, files: Mapping[str, str | None], names: str) -> dict[str, str | None]:
+    path = change.path if change.kind is EditKind.DELETE else meant(change.path, files)
     content = files.get(path)
     if content is None:
         raise Refused(NOT_THERE.format(path=shorten(change.path), files=names), Fault.NOT_ALLOWED)
-    if change.kind is Kind.DELETE:
+    if change.kind is EditKind.DELETE:
         return {path: None}
     if not change.hunks and not change.target:
         raise Refused(NO_HUNK.format(path=path))

@@ -51,7 +51,7 @@ class Miss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Match:
     """A run of lines in a file that matches what was wanted."""
 
     start: int
@@ -95,17 +95,17 @@ def fits(content: str, before: str, after: str) -> bool:
     return isinstance(_changes(split(content), split(before), split(after)), list)
 
 
-def found(lines: Sequence[str], wanted: Sequence[str]) -> tuple[Place, ...]:
+def found(lines: Sequence[str], wanted: Sequence[str]) -> tuple[Match, ...]:
     """All places where the lines are, by the first of these rules that finds any: exactly; but for
     whitespace at the ends of lines; but for one constant difference in indentation, which every place then has. Blank
     lines alone are looked for exactly, and no lines at all are nowhere.
     """
     exact = _runs(lines, wanted)
     if exact or not any(line.strip() for line in wanted):
-        return tuple(Place(start=at) for at in exact)
+        return tuple(Match(start=at) for at in exact)
     ends = _runs([line.rstrip() for line in lines], [line.rstrip() for line in wanted])
     if ends:
-        return tuple(Place(start=at) for at in ends)
+        return tuple(Match(start=at) for at in ends)
     alike = _runs([line.strip() for line in lines], [line.strip() for line in wanted])
     shifted = (_shifted(lines[at : at + len(wanted)], wanted, at) for at in alike)
     return tuple(place for place in shifted if place is not None)
@@ -120,7 +120,7 @@ def _missing(lines: Sequence[str], wanted: Sequence[str], given: Sequence[str]) 
     return Miss(fault=Fault.NO_MATCH, text=text + COPY)
 
 
-def _several(places: Sequence[Place]) -> Miss:
+def _several(places: Sequence[Match]) -> Miss:
     """What to say of lines that are in the file more than once."""
     named = [str(place.start + 1) for place in places[:NAMED]]
     if len(places) > NAMED:
@@ -194,14 +194,14 @@ def _changed(lines: list[str], changes: list[_Change]) -> list[str]:
     return [*new, *lines[done:]]
 
 
-def _shifted(there: Sequence[str], wanted: Sequence[str], at: int) -> Place | None:
+def _shifted(there: Sequence[str], wanted: Sequence[str], at: int) -> Match | None:
     """The place of lines that are alike but for their indentation, if that differs by the same in all of them."""
     written, indented = _indentation(wanted), _indentation(there)
     if _outdented(wanted, written) != _outdented(there, indented):
         return None
     while written and indented and written[-1] == indented[-1]:
         written, indented = written[:-1], indented[:-1]
-    return Place(start=at, written=written, indented=indented)
+    return Match(start=at, written=written, indented=indented)
 
 
 def _indentation(lines: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ class Section:
     hunks: list[Hunk] = field(default_factory=list)
 
 
-class Reader:
+class SegmentReader:
     """Goes through one segment of a reply."""
 
     def __init__(self, segment: Segment, is_path: Callable[[str], bool]) -> None:

@@ -18,8 +18,8 @@ from retrial.languages.go.package import (  # fmt: skip
     BUILT_IN,
     LITERALS,
     WANTED,
+    GoFile,
     Package,
-    Source,
     Table,
     field,
     last,
@@ -48,7 +48,7 @@ func {NAME}(t *testing.T) {{
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Replacement:
     """Another text for a part of a test, or a declaration to begin with."""
 
     of: str
@@ -65,7 +65,7 @@ def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     return (*strong, *([_weak(fullest)] if fullest else []))
 
 
-def _copies(package: Package, source: Source, test: Node) -> Iterator[Canary]:
+def _copies(package: Package, source: GoFile, test: Node) -> Iterator[Canary]:
     if _leans_on_state(package, test):
         return
     name = text(field(test, "name")).decode()
@@ -73,12 +73,12 @@ def _copies(package: Package, source: Source, test: Node) -> Iterator[Canary]:
         yield _canary(source, _changed(source, test, change), strong=True, of=f"{name}: {change.of}", test=name)
 
 
-def _weak(source: Source) -> Canary:
+def _weak(source: GoFile) -> Canary:
     fail = "Fatalf" if source.text.count(b".Fatalf(") >= source.text.count(b".Errorf(") else "Errorf"
     return _canary(source, WEAK.replace("FAIL", fail), strong=False, of="a failure through the same assertion")
 
 
-def _canary(source: Source, copy: str, *, strong: bool, of: str, test: str = "") -> Canary:
+def _canary(source: GoFile, copy: str, *, strong: bool, of: str, test: str = "") -> Canary:
     return Canary(
         path=source.path,
         text=copy,
@@ -102,7 +102,7 @@ def _beginning(test: Node) -> int:
     return first.start_byte
 
 
-def _changed(source: Source, test: Node, change: Change) -> str:
+def _changed(source: GoFile, test: Node, change: Replacement) -> str:
     name, body = field(test, "name"), field(test, "body")
     inside = (body or test).start_byte + 1
     changes = sorted([(span(name or test), NAME.encode()), (change.at or (inside, inside), change.new)])
@@ -131,13 +131,13 @@ def _leans_on_state(package: Package, test: Node) -> bool:
     return False
 
 
-def _tables(package: Package, source: Source, test: Node) -> Iterator[Change]:
+def _tables(package: Package, source: GoFile, test: Node) -> Iterator[Replacement]:
     """Those in the test itself, then those of the package that it names."""
     for node in walk_types(test, "composite_literal"):
         listed = text(field(node, "type")).startswith((b"[", b"map["))
         if listed and node.parent and node.parent.type in ("expression_list", "range_clause"):
             for of, new in _rows(package, node, source, alone=_only_ranged_over(test, node)):
-                yield Change(of, span(node), new)
+                yield Replacement(of, span(node), new)
     own = _declared(test)
     names = dict.fromkeys(text(node) for node in walk_types(test, "identifier"))
     for name in names:
@@ -146,11 +146,11 @@ def _tables(package: Package, source: Source, test: Node) -> Iterator[Change]:
             ranged = _ranged(test, name)
             rank = package.rank(name) if not package.row(field(table.value, "type")) else None
             for of, new in _rows(package, table.value, table.source, alone=ranged, rank=rank):
-                yield Change(of, None, b"\n\t" + name + b" := " + new)
+                yield Replacement(of, None, b"\n\t" + name + b" := " + new)
 
 
 def _rows(
-    package: Package, table: Node, source: Source, *, alone: bool, rank: int | None = None
+    package: Package, table: Node, source: GoFile, *, alone: bool, rank: int | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """The table with another literal in one of its rows: with that row `alone`, or with all of them."""
     kind, body = field(table, "type"), field(table, "body")
@@ -196,7 +196,7 @@ def _imports(table: Table) -> frozenset[bytes]:
     return table.source.imports & names
 
 
-def _values(package: Package, test: Node) -> Iterator[Change]:
+def _values(package: Package, test: Node) -> Iterator[Replacement]:
     """Variables that are called so, and what is handed to functions that are told what to expect."""
     for node in walk(test):
         if node.type in ("short_var_declaration", "var_spec"):
@@ -211,13 +211,13 @@ def _values(package: Package, test: Node) -> Iterator[Change]:
                 yield from _each(package, argument)
 
 
-def _each(package: Package, value: Node) -> Iterator[Change]:
+def _each(package: Package, value: Node) -> Iterator[Replacement]:
     for start, end in package.literals(value, None, rank=0)[:2]:
         literal = text(value)[start - value.start_byte : end - value.start_byte]
         yield from _instead(literal, (start, end))
 
 
-def _comparisons(test: Node) -> Iterator[Change]:
+def _comparisons(test: Node) -> Iterator[Replacement]:
     """`got != 3`, where the test fails then."""
     for node in walk_types(test, "binary_expression"):
         sides = [side for side in (field(node, "left"), field(node, "right")) if side]
@@ -251,10 +251,10 @@ def _fails(condition: Node) -> bool:
     return FAILS.search(text(field(node, "consequence") or node)) is not None
 
 
-def _instead(literal: bytes, at: Span) -> Iterator[Change]:
+def _instead(literal: bytes, at: Span) -> Iterator[Replacement]:
     other = _other(literal)
     if other is not None:
-        yield Change(f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}", at, other)
+        yield Replacement(f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}", at, other)
 
 
 def _other(literal: bytes) -> bytes | None:

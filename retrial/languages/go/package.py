@@ -26,7 +26,7 @@ BUILT_IN = frozenset(b"append byte cap close copy delete len make panic print pr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class GoFile:
     path: str
     text: bytes
     root: Node
@@ -46,13 +46,13 @@ class Source:
 class Table:
     """A variable of the package that holds a composite literal."""
 
-    source: Source
+    source: GoFile
     value: Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    sources: Sequence[Source]
+    sources: Sequence[GoFile]
     tables: Mapping[bytes, Table]
     fields: Mapping[bytes, tuple[bytes, ...]]
     """Of struct types, in their order."""
@@ -111,17 +111,17 @@ class Package:
 
 
 def packages(files: Mapping[str, bytes]) -> list[Package]:
-    groups: dict[tuple[str, bytes], list[Source]] = defaultdict(list)
+    groups: dict[tuple[str, bytes], list[GoFile]] = defaultdict(list)
     for path, content in sorted(files.items()):
         if path.endswith("_test.go"):
-            source = Source(path=path, text=content, root=parse("go", content))
+            source = GoFile(path=path, text=content, root=parse("go", content))
             clause = next(walk_types(source.root, "package_clause"), None)
             if clause is not None and not source.root.has_error:
                 groups[PurePosixPath(path).parent.as_posix(), text(clause)].append(source)
     return [_package(sources) for sources in groups.values()]
 
 
-def _package(sources: Sequence[Source]) -> Package:
+def _package(sources: Sequence[GoFile]) -> Package:
     functions = [node for source in sources for node in source.root.children if node.type == "function_declaration"]
     types = [spec for source in sources for spec in walk_types(source.root, "type_spec")]
     own = frozenset(text(field(function, "name")) for function in functions)
@@ -146,7 +146,7 @@ def _imported(spec: Node) -> bytes:
     return text(name) if name else text(field(spec, "path")).strip(b'"`').rpartition(b"/")[2]
 
 
-def _tables(source: Source) -> Iterator[tuple[bytes, Table]]:
+def _tables(source: GoFile) -> Iterator[tuple[bytes, Table]]:
     for declaration in source.root.children:
         for spec in walk_types(declaration, "var_spec") if declaration.type == "var_declaration" else ():
             names = [child for child in spec.named_children if child.type == "identifier"]
@@ -179,7 +179,7 @@ def _compared(root: Node) -> Iterator[bytes]:
                 yield from _operands(argument)
 
 
-def _put_in(source: Source, known: frozenset[bytes]) -> Iterator[bytes]:
+def _put_in(source: GoFile, known: frozenset[bytes]) -> Iterator[bytes]:
     """What is handed to functions that are neither the tests' own nor those of a package that is imported."""
     known = known | source.imports | {b"t", b"b"}
     for node in walk_types(source.root, "call_expression"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from retrial.languages.canaries.syntax import walk
-from retrial.languages.go.package import Source, packages, span, text, walk_types
+from retrial.languages.go.package import GoFile, packages, span, text, walk_types
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,7 +38,7 @@ def _suffix(name: bytes, everything: bytes) -> bytes:
     return hashlib.sha256(name + b"\0" + everything).hexdigest()[:8].upper().encode()
 
 
-def _variables(sources: Sequence[Source]) -> frozenset[bytes]:
+def _variables(sources: Sequence[GoFile]) -> frozenset[bytes]:
     """Those of the package that are its own, and that no key of a struct is called like."""
     keys = {text(key) for source in sources for key in _keys(source.root)}
     declared = {text(name) for source in sources for name in _declared(source.root)}
@@ -59,7 +59,7 @@ def _keys(root: Node) -> Iterator[Node]:
         yield from (node for node in walk(element.children[0]) if node.type == "identifier")
 
 
-def _replaced(source: Source, new: Mapping[bytes, bytes]) -> bytes:
+def _replaced(source: GoFile, new: Mapping[bytes, bytes]) -> bytes:
     parts, position = [], 0
     for node in walk_types(source.root, "identifier"):
         if text(node) in new:

@@ -51,7 +51,7 @@ def parser() -> Surefire:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedTest:
     """As its first line names it."""
 
     test: str
@@ -60,13 +60,13 @@ class Failure:
     """An exception, not an assertion."""
 
 
-def _failure(line: str) -> Failure | None:
+def _failure(line: str) -> FailedTest | None:
     """Not by a pattern: a line may be as long as the job liked."""
     name, _, kind = line.partition(" <<< ")
     # The line of a whole class has its counts there.
     if not line.startswith(FAILED) or not kind.startswith(("FAILURE!", "ERROR!")) or COUNTS.search(name):
         return None
-    return Failure(name.removeprefix(FAILED), kind.startswith("ERROR!"))
+    return FailedTest(name.removeprefix(FAILED), kind.startswith("ERROR!"))
 
 
 def _apart(lines: list[str], test: str) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _apart(lines: list[str], test: str) -> Iterator[str]:
             yield line
 
 
-def _recounted(line: str, gone: list[Failure]) -> str:
+def _recounted(line: str, gone: list[FailedTest]) -> str:
     """The counts as if those had not been there; nothing for a class in which nothing else failed."""
     counts = COUNTS.search(line)
     if not counts or not gone:

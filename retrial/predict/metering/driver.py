@@ -145,13 +145,13 @@ class DriverService:
 
 
 class TaskDriver:
-    """What one task's work has of the desk: its journal, and its own limit of money."""
+    """What one task's work has of the driver: its journal, and its own limit of money."""
 
-    def __init__(self, instance_id: str, desk: DriverService, limit: float | None = None) -> None:
-        self._instance_id, self._desk = instance_id, desk
+    def __init__(self, instance_id: str, driver: DriverService, limit: float | None = None) -> None:
+        self._instance_id, self._driver = instance_id, driver
         self._go = secrets.token_hex(4)
         """Which go at the task wrote a line: there may be another's, of a worker that was taken for lost."""
-        self._earlier = tuple(journal.read(desk.open(instance_id)))
+        self._earlier = tuple(journal.read(driver.open(instance_id)))
         self._purse = task_budget(limit, self._earlier)
         self._kept = b""
 
@@ -167,7 +167,7 @@ class TaskDriver:
         self.note(self.line(event, **fields))
 
     def note(self, line: bytes) -> None:
-        self._desk.write(self._instance_id, self._with_kept(line))
+        self._driver.write(self._instance_id, self._with_kept(line))
 
     def append_with_next(self, event: str, **fields: object) -> None:
         """What alone is of no use goes to disk with what follows."""
@@ -176,39 +176,39 @@ class TaskDriver:
     def begin(self, line: bytes, amount: float, whom: str = "") -> int:
         """Raises: OutOfMoney or BudgetSpent when this could pass the task's limit; as `Desk.begin`."""
         self._purse.check(amount)
-        return self._desk.begin(self._instance_id, self._with_kept(line), amount, whom)
+        return self._driver.begin(self._instance_id, self._with_kept(line), amount, whom)
 
     def end(self, number: int, line: bytes, amount: float, cost: float | None) -> None:
         """Of this amount that was put by, so much is spent."""
-        self._desk.end(number, self._instance_id, self._with_kept(line), cost)
+        self._driver.end(number, self._instance_id, self._with_kept(line), cost)
         self._purse.add(amount if cost is None else cost)
 
     def lose(self, number: int, line: bytes, amount: float) -> None:
         """As `Desk.lose`."""
-        self._desk.lose(number, self._instance_id, self._with_kept(line))
+        self._driver.lose(number, self._instance_id, self._with_kept(line))
         self._purse.lose(amount)
 
     def again(self, amount: float, whom: str = "") -> int:
         """Leave to ask once more what is written down already. Raises: as `begin` does."""
         self._purse.check(amount)
-        return self._desk.begin(self._instance_id, b"", amount, whom)
+        return self._driver.begin(self._instance_id, b"", amount, whom)
 
     def next_try(self, number: int, trouble: Backoff) -> bool:
         """As `Desk.next_try`."""
-        return self._desk.next_try(number, trouble)
+        return self._driver.next_try(number, trouble)
 
     def still(self) -> None:
         """Raises: Stopped."""
-        self._desk.still()
+        self._driver.still()
 
     def spend(self, line: bytes, cost: float | None) -> None:
-        self._desk.spend(self._instance_id, self._with_kept(line), cost)
+        self._driver.spend(self._instance_id, self._with_kept(line), cost)
         self._purse.add(cost)
 
     def check(self) -> None:
         """Before an agent that spends on its own. Raises: OutOfMoney, BudgetSpent, Stopped."""
         self._purse.check()
-        self._desk.check()
+        self._driver.check()
 
     def _with_kept(self, line: bytes) -> bytes:
         lines, self._kept = self._kept + line, b""

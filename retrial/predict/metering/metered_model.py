@@ -38,7 +38,7 @@ class MeteredChat:
         self,
         model: Model,
         sampling: Sampling,
-        desk: TaskDriver,
+        driver: TaskDriver,
         price: Price | None,
         instance_id: str,
         attempt: int,
@@ -59,7 +59,7 @@ class MeteredChat:
         self._asked = 0
         self._leave: int | None = None
         """The question under way."""
-        self._model, self._sampling, self._desk = model, sampling, desk
+        self._model, self._sampling, self._driver = model, sampling, driver
         self._price, self._instance_id, self._attempt, self._earlier = price, instance_id, attempt, earlier
         self._deadline = time.monotonic() + sampling.seconds
 
@@ -106,7 +106,7 @@ class MeteredChat:
             return
         if usage.cost is None and self._price is not None and usage.prompt_tokens + usage.completion_tokens:
             usage = replace(usage, cost=self._price.of(usage))
-        self._desk.spend(self._line("spent", usage=usage), usage.cost)
+        self._driver.spend(self._line("spent", usage=usage), usage.cost)
         self.usage += usage
 
     def show(self, messages: tuple[Message, ...]) -> None:
@@ -118,13 +118,13 @@ class MeteredChat:
         """The visible check was made, with this result; None when the journal has it."""
         if self._earlier and self._earlier.noted(self._asked, key):
             return
-        note = self._desk.append_with_next if verdict is None else self._desk.append
+        note = self._driver.append_with_next if verdict is None else self._driver.append
         note("check", **self._place(), key=key, **({} if verdict is None else {"verdict": verdict}))
 
     def check(self) -> None:
         """Before an agent that spends on its own. Raises: BudgetSpent, OutOfMoney."""
         try:
-            self._desk.check()
+            self._driver.check()
         except OutOfMoney as error:
             self._over(error)
             raise
@@ -138,12 +138,12 @@ class MeteredChat:
     def _paid(self, request: Request, amount: float) -> Reply:
         asked = self._line("request", reserved=self._known(amount), request=request)
         started = time.monotonic()
-        self._leave = self._desk.begin(asked, amount, self.name)
+        self._leave = self._driver.begin(asked, amount, self.name)
         # Waiting for a turn, and for money that others may leave, is not the attempt's time.
         self.wait(time.monotonic() - started)
         lost = partial(self._lose, amount)
         timed = replace(
-            request, timeout=self.left(), on_lost_reply=lost, on_retry=self._next_try, check_stop=self._desk.still
+            request, timeout=self.left(), on_lost_reply=lost, on_retry=self._next_try, check_stop=self._driver.still
         )
         started = time.monotonic()
         try:
@@ -172,10 +172,10 @@ class MeteredChat:
         return reply
 
     def _write(self, event: str, **fields: object) -> None:
-        self._desk.append(event, **self._place(), model=self.name, **fields)
+        self._driver.append(event, **self._place(), model=self.name, **fields)
 
     def _line(self, event: str, **fields: object) -> bytes:
-        return self._desk.line(event, **self._place(), model=self.name, **fields)
+        return self._driver.line(event, **self._place(), model=self.name, **fields)
 
     def _place(self) -> dict[str, int]:
         return {"attempt": self._attempt, "call": self._asked}
@@ -183,10 +183,10 @@ class MeteredChat:
     def _end(self, line: bytes, amount: float, cost: float | None) -> None:
         if self._leave is None:
             # Its reply was lost, and there was no money to ask once more.
-            self._desk.note(line)
+            self._driver.note(line)
             return
         number, self._leave = self._leave, None
-        self._desk.end(number, line, amount, cost)
+        self._driver.end(number, line, amount, cost)
 
     def _known(self, amount: float) -> float | None:
         """Of a model without a price, nobody knows the most that a question can cost."""
@@ -196,12 +196,12 @@ class MeteredChat:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
         number, self._leave = self._leave, None
         if number is not None:
-            self._desk.lose(number, self._line("lost", cost=self._known(amount)), amount)
+            self._driver.lose(number, self._line("lost", cost=self._known(amount)), amount)
         if again:
-            self._leave = self._desk.again(amount, self.name)
+            self._leave = self._driver.again(amount, self.name)
 
     def _next_try(self, trouble: Backoff) -> bool:
-        return self._leave is not None and self._desk.next_try(self._leave, trouble)
+        return self._leave is not None and self._driver.next_try(self._leave, trouble)
 
 
 def _distinct(*texts: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class Earlier:
     """What earlier goes at one task left, attempt by attempt."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        found = attempt_log.that_hold(list(lines))
+        found = attempt_log.sound_lines(list(lines))
         self._found = attempt_log.split_by_attempt(found)
         self._verdicts = attempt_log.verdicts(found)
 
@@ -32,7 +32,9 @@ class Earlier:
         """What there is of this attempt."""
         lines = attempt_log.latest(self._found, blank.number)
         same = bool(lines) and lines[0].get("model") == blank.model
-        return Resumed(attempt_log.go(lines) if same else RecordedAttempt(number=blank.number), blank, self._verdicts)
+        return Resumed(
+            attempt_log.recorded_attempt(lines) if same else RecordedAttempt(number=blank.number), blank, self._verdicts
+        )
 
 
 class Resumed:

@@ -40,7 +40,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Place:
+class LadderPosition:
     """Where in a ladder an attempt stands; they are sorted as they are climbed."""
 
     source: int
@@ -55,7 +55,7 @@ class AttemptOutcome:
     """One attempt."""
 
     number: int
-    at: Place
+    at: LadderPosition
     title: str
     model: str
     edit_format: str
@@ -134,7 +134,7 @@ class OutcomeResolver:
             resolved=outcome is Outcome.RESOLVED,
         )
 
-    def _tried(self, attempt: Mapping[str, Any], at: Place, verdicts: Mapping[str, Judged]) -> AttemptOutcome:
+    def _tried(self, attempt: Mapping[str, Any], at: LadderPosition, verdicts: Mapping[str, Judged]) -> AttemptOutcome:
         how, outcome = self._verdict(attempt, verdicts)
         return AttemptOutcome(
             number=attempt["try"],
@@ -165,7 +165,7 @@ class OutcomeResolver:
             return How.VISIBLE, Outcome(visible)
         return How.UNKNOWN, found.outcome if found else None
 
-    def _places(self, attempts: Sequence[Mapping[str, Any]]) -> Iterator[Place]:
+    def _places(self, attempts: Sequence[Mapping[str, Any]]) -> Iterator[LadderPosition]:
         """The n-th of a round is the ladder's n-th; where two runs of one ladder were joined, the rounds go on."""
         before, last, place, source, highest = 0, 0, 0, None, 0
         for attempt in attempts:
@@ -175,7 +175,7 @@ class OutcomeResolver:
             round_ = before + self._round(attempt)
             place = place + 1 if round_ == last else 0
             last, highest = round_, max(highest, round_)
-            yield Place(source=self._source(name), round=round_, place=place)
+            yield LadderPosition(source=self._source(name), round=round_, place=place)
 
     def _round(self, attempt: Mapping[str, Any]) -> int:
         """Runs of long ago do not say it."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
 
-from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, Place, TaskAttempts
+from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, LadderPosition, TaskAttempts
 from retrial.reports.analysis.stats import total
 from retrial.system.console import first_few
 
@@ -23,8 +23,8 @@ ORDERS = 32
 ROUNDS = 5
 """Of each of them."""
 
-Steps = tuple[Place, ...]
-Recorded = Sequence[Mapping[Place, AttemptOutcome]]
+Steps = tuple[LadderPosition, ...]
+Recorded = Sequence[Mapping[LadderPosition, AttemptOutcome]]
 """The attempts at each task, by their place."""
 Titles = Mapping[tuple[int, int], str]
 """Of models, by the run and the place in it."""
@@ -145,7 +145,9 @@ def bounds(found: Recorded, steps: Steps, *, cut: bool = False) -> Bounds:
     )
 
 
-def _climbed(attempts: Mapping[Place, AttemptOutcome], steps: Steps, *, cut: bool) -> tuple[list[AttemptOutcome], bool]:
+def _climbed(
+    attempts: Mapping[LadderPosition, AttemptOutcome], steps: Steps, *, cut: bool
+) -> tuple[list[AttemptOutcome], bool]:
     """What would have been made, as far as that is known, and whether it is."""
     made = list[AttemptOutcome]()
     for step in steps:
@@ -165,7 +167,7 @@ def _chosen(made: Sequence[AttemptOutcome]) -> AttemptOutcome:
     return min(made, key=lambda attempt: attempt.rank)
 
 
-def find(tasks: Recorded, rungs: Mapping[Place, str]) -> list[WhatIf]:
+def find(tasks: Recorded, rungs: Mapping[LadderPosition, str]) -> list[WhatIf]:
     """All that are looked at; `rungs` are those of the recorded ladder, in order, with their titles."""
     titles = {(at.source, at.place): title for at, title in rungs.items()}
     reached = Counter((at.source, at.place) for task in tasks for at in task if at.round == 1)
@@ -207,7 +209,9 @@ def _orders(rungs: Steps, titles: Titles, starts: Collection[tuple[int, int]]) -
 
 def _rounds(order: Sequence[tuple[int, int]], tries: int) -> Steps:
     return tuple(
-        Place(source=source, round=round_, place=place) for round_ in range(1, tries + 1) for source, place in order
+        LadderPosition(source=source, round=round_, place=place)
+        for round_ in range(1, tries + 1)
+        for source, place in order
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.reports.analysis import counterfactuals
-from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, Place, TaskAttempts
+from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, LadderPosition, TaskAttempts
 from retrial.reports.analysis.counterfactuals import Bounds
 from retrial.reports.analysis.stats import total
 
@@ -45,7 +45,7 @@ def said(content: Mapping[str, Any]) -> list[str]:
     return [f"what if       {each['sentence']}" for each in content["what_ifs"][:SHOWN]]
 
 
-def ladder(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[Place, str]:
+def ladder(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[LadderPosition, str]:
     """Every rung that any task came to, in order, each model with a name of its own."""
     met = {attempt.at: attempt.title for task in tasks for attempt in reversed(task.attempts)}
     places = {(at.source, at.place): met[at] for at in sorted(met, reverse=True)}
@@ -67,8 +67,10 @@ def _distinct(titles: Mapping[tuple[int, int], str], sources: Sequence[str]) -> 
     return found
 
 
-def _rows(tasks: Sequence[TaskAttempts], rungs: Mapping[Place, str], sources: Sequence[str]) -> list[dict[str, object]]:
-    made = dict[Place, list[tuple[TaskAttempts, AttemptOutcome]]]()
+def _rows(
+    tasks: Sequence[TaskAttempts], rungs: Mapping[LadderPosition, str], sources: Sequence[str]
+) -> list[dict[str, object]]:
+    made = dict[LadderPosition, list[tuple[TaskAttempts, AttemptOutcome]]]()
     for task in tasks:
         for attempt in task.attempts:
             made.setdefault(attempt.at, []).append((task, attempt))

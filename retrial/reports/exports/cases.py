@@ -10,7 +10,7 @@ from typing import Any
 from retrial.types import Outcome
 
 
-class Kind(StrEnum):
+class CaseKind(StrEnum):
     """What a result says of a task, each in one place only."""
 
     RESOLVED = "resolved"
@@ -22,36 +22,40 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ExportedCase:
     instance_id: str
-    kind: Kind
+    kind: CaseKind
     outcome: str
     reason: str
     row: Mapping[str, Any] = field(default_factory=dict)
     """Of `instances`; empty where nothing was scored."""
 
 
-def every(content: Mapping[str, Any]) -> list[Case]:
+def every(content: Mapping[str, Any]) -> list[ExportedCase]:
     """By id."""
     found = {row["instance_id"]: _scored(row) for row in content["instances"]}
     for instance_id, reason in content["not_measured"].items():
-        never = Case(instance_id=instance_id, kind=Kind.NOT_MEASURED, outcome=str(Outcome.NOT_MEASURED), reason=reason)
+        never = ExportedCase(
+            instance_id=instance_id, kind=CaseKind.NOT_MEASURED, outcome=str(Outcome.NOT_MEASURED), reason=reason
+        )
         found.setdefault(instance_id, never)
     for instance_id, reason in content["skipped"].items():
-        found[instance_id] = Case(instance_id=instance_id, kind=Kind.SKIPPED, outcome=str(Kind.SKIPPED), reason=reason)
+        found[instance_id] = ExportedCase(
+            instance_id=instance_id, kind=CaseKind.SKIPPED, outcome=str(CaseKind.SKIPPED), reason=reason
+        )
     return [found[key] for key in sorted(found)]
 
 
-def _scored(row: Mapping[str, Any]) -> Case:
+def _scored(row: Mapping[str, Any]) -> ExportedCase:
     outcome = Outcome(row["outcome"])
     if not outcome.measured:
-        kind = Kind.NOT_MEASURED
+        kind = CaseKind.NOT_MEASURED
     elif row["void"]:
-        kind = Kind.VOID
+        kind = CaseKind.VOID
     else:
-        kind = Kind.RESOLVED if row["resolved"] else Kind.UNRESOLVED
-    reason = row["void"] if kind is Kind.VOID else row["reason"]
-    return Case(instance_id=row["instance_id"], kind=kind, outcome=str(outcome), reason=reason, row=row)
+        kind = CaseKind.RESOLVED if row["resolved"] else CaseKind.UNRESOLVED
+    reason = row["void"] if kind is CaseKind.VOID else row["reason"]
+    return ExportedCase(instance_id=row["instance_id"], kind=kind, outcome=str(outcome), reason=reason, row=row)
 
 
 def model_names(content: Mapping[str, Any]) -> list[str]:

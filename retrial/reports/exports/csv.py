@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrial.reports.exports import Export
-from retrial.reports.exports.cases import Case, every
+from retrial.reports.exports.cases import ExportedCase, every
 from retrial.reports.exports.text import line
 from retrial.store.runs import Run
 
@@ -34,7 +34,7 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _line(case: Case, review: set[str]) -> dict[str, object]:
+def _line(case: ExportedCase, review: set[str]) -> dict[str, object]:
     row = case.row
     own = {
         "instance_id": case.instance_id,

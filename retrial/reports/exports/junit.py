@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from retrial.reports.exports import Export
-from retrial.reports.exports.cases import Case, Kind, every, model_names
+from retrial.reports.exports.cases import CaseKind, ExportedCase, every, model_names
 from retrial.reports.exports.text import for_xml, line
 from retrial.store.runs import Run
 
@@ -26,7 +26,7 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
     from junitparser import JUnitXml
 
     document = JUnitXml(line(run.name))
-    suites = dict[str, list[Case]]()
+    suites = dict[str, list[ExportedCase]]()
     for case in every(content):
         suites.setdefault(_suite_name(content, case), []).append(case)
     properties = dict(_properties(run, content))
@@ -37,7 +37,7 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + text + b"\n"
 
 
-def _suite_name(content: Mapping[str, Any], case: Case) -> str:
+def _suite_name(content: Mapping[str, Any], case: ExportedCase) -> str:
     # Jenkins takes what is before the last dot for a package: benchmarks are listed, and languages in them.
     return line(f"{content['benchmark']}.{case.row.get('language') or UNKNOWN}")
 
@@ -57,7 +57,7 @@ def _properties(run: Run, content: Mapping[str, Any]) -> Iterable[tuple[str, str
     yield "retrial", str(content["provenance"].get("retrial", ""))
 
 
-def _suite(name: str, cases: Iterable[Case], properties: Mapping[str, str]) -> TestSuite:
+def _suite(name: str, cases: Iterable[ExportedCase], properties: Mapping[str, str]) -> TestSuite:
     from junitparser import TestSuite
 
     suite = TestSuite(name)
@@ -67,7 +67,7 @@ def _suite(name: str, cases: Iterable[Case], properties: Mapping[str, str]) -> T
     return suite
 
 
-def _case(suite: str, case: Case) -> TestCase:
+def _case(suite: str, case: ExportedCase) -> TestCase:
     from junitparser import TestCase
 
     shown = TestCase(line(case.instance_id), suite, float(case.row.get("seconds") or 0.0))
@@ -81,21 +81,21 @@ def _case(suite: str, case: Case) -> TestCase:
     return shown
 
 
-def _result(case: Case) -> FinalResult | None:
+def _result(case: ExportedCase) -> FinalResult | None:
     """None where it passed. A void task counts neither for nor against anybody: there CI pages have `skipped`."""
     from junitparser import Error, Failure, Skipped
 
-    if case.kind is Kind.RESOLVED:
+    if case.kind is CaseKind.RESOLVED:
         return None
-    kinds = {Kind.UNRESOLVED: Failure, Kind.NOT_MEASURED: Error}
-    title = f"void ({case.outcome})" if case.kind is Kind.VOID else case.outcome.replace("_", " ")
+    kinds = {CaseKind.UNRESOLVED: Failure, CaseKind.NOT_MEASURED: Error}
+    title = f"void ({case.outcome})" if case.kind is CaseKind.VOID else case.outcome.replace("_", " ")
     message = for_xml(line(f"{title}: {case.reason}", MESSAGE), MESSAGE)
     result = kinds.get(case.kind, Skipped)(message, case.outcome)
     result.text = for_xml("\n".join([case.reason, *_failed(case)]), LONGEST)
     return result
 
 
-def _failed(case: Case) -> list[str]:
+def _failed(case: ExportedCase) -> list[str]:
     return [f"{status}: {test}" for test, status in case.row.get("tests", {}).items() if status in BAD]
 
 

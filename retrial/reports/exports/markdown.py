@@ -7,7 +7,7 @@ from typing import Any
 
 from retrial.reports import test_counts
 from retrial.reports.exports import Export, objections
-from retrial.reports.exports.cases import Case, Kind, every
+from retrial.reports.exports.cases import CaseKind, ExportedCase, every
 from retrial.reports.exports.text import NAMED, code
 from retrial.store.runs import Run
 from retrial.system.console import money, pluralise
@@ -28,11 +28,11 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
         *_titled("By language", _languages(content["by_language"])),
         *_titled("By rung", _ladder(content["ladder"])),
         *_titled("By model", [] if content["ladder"] else _models(content["by_model"])),
-        *_titled("Not measured", _reasons(case for case in cases if case.kind is Kind.NOT_MEASURED)),
-        *_titled("Skipped", _reasons(case for case in cases if case.kind is Kind.SKIPPED)),
-        *_titled("Void here", _reasons(case for case in cases if case.kind is Kind.VOID)),
+        *_titled("Not measured", _reasons(case for case in cases if case.kind is CaseKind.NOT_MEASURED)),
+        *_titled("Skipped", _reasons(case for case in cases if case.kind is CaseKind.SKIPPED)),
+        *_titled("Void here", _reasons(case for case in cases if case.kind is CaseKind.VOID)),
         *_titled("Patches to look at", _tampering(content)),
-        *_unresolved([case for case in cases if case.kind is Kind.UNRESOLVED]),
+        *_unresolved([case for case in cases if case.kind is CaseKind.UNRESOLVED]),
     ]
     return ("\n".join(parts).rstrip() + "\n").encode()
 
@@ -139,7 +139,7 @@ def _models(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return _table(("model", "resolved"), rows)
 
 
-def _reasons(cases: Iterable[Case]) -> list[str]:
+def _reasons(cases: Iterable[ExportedCase]) -> list[str]:
     """Each reason once, with what it holds for."""
     found = dict[str, list[str]]()
     for case in cases:
@@ -171,7 +171,7 @@ def _passed(row: Mapping[str, Any]) -> str:
     return "{} of {}".format(*test_counts.passed(row))
 
 
-def _unresolved(cases: Sequence[Case]) -> list[str]:
+def _unresolved(cases: Sequence[ExportedCase]) -> list[str]:
     rows = [
         (
             code(case.instance_id, NAMED),

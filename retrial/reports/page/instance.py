@@ -12,8 +12,8 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from retrial.reports.page import transcripts
-from retrial.reports.page.text import Allowance, preformatted, render_diff, render_reply, visible
-from retrial.reports.page.transcripts import Entry, Piece
+from retrial.reports.page.text import TextAllowance, preformatted, render_diff, render_reply, visible
+from retrial.reports.page.transcripts import Piece, Section
 from retrial.types import Status
 
 FOLDED = 1500
@@ -45,7 +45,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ShownMessage:
     heading: str
     kind: str
     pieces: list[Markup]
@@ -58,7 +58,7 @@ def room(instances: int) -> int:
 
 
 def render(template: Template, material: Material, most: int) -> str:
-    allowance = Allowance(most, 3 * most)
+    allowance = TextAllowance(most, 3 * most)
     row = material.row
     return template.render(
         row=row,
@@ -95,9 +95,9 @@ def _tests(tests: Mapping[str, str]) -> list[tuple[str, list[str], int]]:
     return found
 
 
-def _message(entry: Entry, allowance: Allowance) -> Message:
+def _message(entry: Section, allowance: TextAllowance) -> ShownMessage:
     size = sum(len(piece.text) for piece in entry.pieces)
-    return Message(
+    return ShownMessage(
         heading=entry.heading,
         kind=entry.kind,
         pieces=[_piece(entry.kind, piece, allowance) for piece in entry.pieces],
@@ -105,7 +105,7 @@ def _message(entry: Entry, allowance: Allowance) -> Message:
     )
 
 
-def _piece(kind: str, piece: Piece, allowance: Allowance) -> Markup:
+def _piece(kind: str, piece: Piece, allowance: TextAllowance) -> Markup:
     text = allowance.cut(piece.text)
     if not piece.fenced:
         return Markup("<p>{}</p>").format(_line(text))

@@ -39,7 +39,7 @@ def finalize(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-class Allowance:
+class TextAllowance:
     """How much of one instance's texts the page may hold: of two thousand, all of it would be too much."""
 
     def __init__(self, each: int, total: int) -> None:

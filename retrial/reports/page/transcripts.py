@@ -23,7 +23,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Section:
     heading: str
     """`user`, `assistant`, `check: tests_failed`, `patch`; empty before the first."""
     pieces: list[Piece] = field(default_factory=list)
@@ -34,20 +34,20 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class TranscriptAttempt:
     heading: str
     """Empty for what is said before the first one."""
-    entries: list[Entry]
+    entries: list[Section]
 
 
-def read(markdown: str) -> list[Attempt]:
-    found = [Attempt(heading="", entries=[Entry(heading="")])]
+def read(markdown: str) -> list[TranscriptAttempt]:
+    found = [TranscriptAttempt(heading="", entries=[Section(heading="")])]
     lines = iter(markdown.split("\n"))
     for line in lines:
         if line.startswith("## "):
-            found.append(Attempt(heading=line[3:], entries=[Entry(heading="")]))
+            found.append(TranscriptAttempt(heading=line[3:], entries=[Section(heading="")]))
         elif line.startswith("### "):
-            found[-1].entries.append(Entry(heading=line[4:]))
+            found[-1].entries.append(Section(heading=line[4:]))
         elif fence := _FENCE.fullmatch(line):
             found[-1].entries[-1].pieces.append(_fenced(fence[1], fence[2], lines))
         elif line and not line.startswith("# "):

@@ -80,11 +80,11 @@ class Bwrap:
         return {"sandbox": self.name, "version": process.version(), "limits": method.name, **memory}
 
     def machine(self) -> HostCapacity:
-        return host.here()
+        return host.capacity()
 
     def run(self, job: Job) -> Execution:
         process.check_tool()
-        session = supervisor.Session(job)
+        session = supervisor.SupervisorSession(job)
         try:
             with closing(cgroup.method().open(process.with_room(job.limits))) as slot:
                 with _start(job, slot, self._hidden) as bubble:
@@ -98,12 +98,12 @@ def make(context: Context) -> Bwrap:
     return Bwrap(secret_paths(getattr(context.options, "benchmark", "")))
 
 
-def _start(job: Job, slot: cgroup.Slot, hidden: tuple[Path, ...]) -> process.Bubble:
+def _start(job: Job, slot: cgroup.JobLimits, hidden: tuple[Path, ...]) -> process.Bubble:
     command, view, pipe = supervisor.command(job), _view(job, hidden), subprocess.PIPE
     return process.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
 
 
-def _channel(bubble: process.Bubble, session: supervisor.Session) -> stream.Channel:
+def _channel(bubble: process.Bubble, session: supervisor.SupervisorSession) -> stream.Channel:
     stdin, stdout, stderr = bubble.popen.stdin, bubble.popen.stdout, bubble.popen.stderr
     assert stdin and stdout and stderr
     bubble.open_pipes()

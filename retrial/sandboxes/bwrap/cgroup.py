@@ -35,7 +35,7 @@ PAUSES = (0.002, 0.1)
 """Seconds between two looks, from the first to the last: who looks all the time keeps the dying from their end."""
 
 
-class Slot(Protocol):
+class JobLimits(Protocol):
     """The limits of one job."""
 
     prefix: tuple[str, ...]
@@ -67,7 +67,7 @@ class Slot(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     name: str
-    open: Callable[[Limits], Slot]
+    open: Callable[[Limits], JobLimits]
     inside: Callable[[Limits], str] = lambda limits: ""
     """Shell commands to run inside the sandbox before anything else."""
     by_kernel: bool = False
@@ -182,7 +182,7 @@ def _delegate(folder: Path) -> bool:
 def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
     """A new cgroup below each of these parents. Its name begins with ours, so that others can tell who left it."""
     for parent in settings:
-        leases.register(leases.Kind.CGROUPS, parent)
+        leases.register(leases.ResourceKind.CGROUPS, parent)
     name = f"{leases.current().name}-{secrets.token_hex(6)}"
     folders = [parent / name for parent in settings]
     try:

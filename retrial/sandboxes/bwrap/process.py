@@ -61,7 +61,7 @@ class Bubble:
     """bwrap while it runs one command; afterwards every process in it is dead."""
 
     def __init__(
-        self, command: Iterable[str], view: View, slot: cgroup.Slot, limits: Limits, *, stdin: int, stderr: int
+        self, command: Iterable[str], view: View, slot: cgroup.JobLimits, limits: Limits, *, stdin: int, stderr: int
     ) -> None:
         """`stdin` and `stderr` as for a subprocess; stdout is a pipe."""
         self._slot = slot
@@ -139,7 +139,7 @@ class Bubble:
 def _outer_variables() -> dict[str, str]:
     """With our name: bwrap dies with us, but the copy that it makes of itself does so only once it is laid out."""
     found = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
-    return {**found, leases.VARIABLE: leases.register(leases.Kind.PROCESSES, "")}
+    return {**found, leases.VARIABLE: leases.register(leases.ResourceKind.PROCESSES, "")}
 
 
 def check_tool() -> None:

@@ -98,7 +98,7 @@ class Docker:
         return found
 
     def run(self, job: Job) -> Execution:
-        session = supervisor.Session(job)
+        session = supervisor.SupervisorSession(job)
         with engine() as client, _of_job(client, job) as container:
             with _watched(job, container) as watch:
                 timed_out = _talk(client, container, session)
@@ -171,7 +171,7 @@ def _api_version() -> str:
 @contextmanager
 def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     """A container of ours; gone afterwards, and everything in it."""
-    owner = leases.register(leases.Kind.CONTAINERS, address())
+    owner = leases.register(leases.ResourceKind.CONTAINERS, address())
     name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
@@ -236,7 +236,7 @@ def _remove(client: APIClient, container: str, tries: int = REMOVALS) -> None:
         _remove(client, container, tries - 1)
 
 
-def _talk(client: APIClient, container: str, session: supervisor.Session) -> bool:
+def _talk(client: APIClient, container: str, session: supervisor.SupervisorSession) -> bool:
     """Attach first, then start: nothing is missed. True when the job ran out of time."""
     with attached(client, container) as raw:
         client.start(container)

@@ -35,7 +35,7 @@ LOCKS = "images"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CachedImage:
     """One image, as it was when it was last used."""
 
     id: str
@@ -47,7 +47,7 @@ class Entry:
     """The engine that has it because we brought it; empty when it went, or when it is not ours to remove."""
 
 
-Ledger = dict[str, Entry]
+Ledger = dict[str, CachedImage]
 
 
 @contextmanager
@@ -136,17 +136,17 @@ class Shelf:
         return self._engine
 
 
-def _look(client: APIClient, image: str) -> Entry | None:
+def _look(client: APIClient, image: str) -> CachedImage | None:
     seen = docker_images.facts(client, image)
     if not seen:
         return None
     repository = parse_repository_tag(image)[0]
     digests = [each.rpartition("@") for each in seen.get("RepoDigests") or ()]
     named = [digest for name, _, digest in digests if f"/{repository}".endswith(f"/{name}")]
-    return Entry(id=seen["Id"], digest=named[0] if named else "", size=seen["Size"], used=time.time())
+    return CachedImage(id=seen["Id"], digest=named[0] if named else "", size=seen["Size"], used=time.time())
 
 
-def _note(image: str, found: Entry, say: Callable[[str], None]) -> None:
+def _note(image: str, found: CachedImage, say: Callable[[str], None]) -> None:
     """An image that is there is used as it is, but not without a word if it is another than before."""
     with _ledger() as entries:
         known = entries.get(image)
@@ -199,7 +199,7 @@ def _read() -> Ledger:
     if not path.exists():
         return {}
     try:
-        return {name: Entry(**line) for name, line in read_json(path).items()}
+        return {name: CachedImage(**line) for name, line in read_json(path).items()}
     except (UsageError, AttributeError, TypeError):
         # Torn or of another version: then nothing here is ours to remove.
         return {}

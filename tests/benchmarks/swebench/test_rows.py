@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from retrial.benchmarks.swebench.columns import command_of
-from retrial.benchmarks.swebench.rows import Origin, Row, claims, digest, read
+from retrial.benchmarks.swebench.rows import DatasetRow, Origin, claims, digest, read
 from retrial.errors import UsageError
 from tests.support.swebench_sources import (
     BAKED,
@@ -64,7 +64,7 @@ def test_a_row_printed_shows_no_answer(tmp_path: Path) -> None:
 
 def test_rows_travel_between_processes(tmp_path: Path) -> None:
     (row,) = read(Origin(where=str(a_repository(tmp_path, rows_of({})))))
-    again: Row = pickle.loads(pickle.dumps(row))
+    again: DatasetRow = pickle.loads(pickle.dumps(row))
     assert again == row and again.secrets() == row.secrets()
 
 

@@ -36,7 +36,7 @@ from retrial.system.shutdown import Stop
 from retrial.types import Task, Verdict
 from tests.conftest import Run as Program
 from tests.parts import weights
-from tests.support.desks import a_desk
+from tests.support.drivers import a_driver
 from tests.support.exercises import RIGHT, WRONG, write_exercise
 from tests.support.exercises import reply as file
 from tests.support.servers import Answer, Asked, ChatServer, reply
@@ -101,14 +101,14 @@ def test_an_unknown_cost_counts_as_all_that_was_put_by() -> None:
 
 def test_a_task_has_a_limit_of_its_own_within_the_runs(tmp_path: Path) -> None:
     run = Budget(1.0)
-    task = a_desk(tmp_path, "one", run, limit=0.3)
+    task = a_driver(tmp_path, "one", run, limit=0.3)
     task.spend(b"", 0.1)
     task.end(task.begin(b"", 0.15), b"", 0.15, 0.1)
     with pytest.raises(
         OutOfMoney, match=r"The task's budget of 0\.3 USD is not enough: .*; raise --max-cost-per-task\."
     ):
         task.begin(b"", 0.15)
-    other = a_desk(tmp_path, "two", run)
+    other = a_driver(tmp_path, "two", run)
     with pytest.raises(BudgetSpent):
         other.begin(b"", 0.95)
 
@@ -212,13 +212,13 @@ def test_a_task_out_of_money_for_replies_that_did_not_arrive_is_not_measured() -
 def test_what_a_lost_worker_had_asked_may_be_billed_and_the_sum_stays_known(tmp_path: Path) -> None:
     stop, budget = Stop(), Budget(None)
     turns = FairLimiter(1, stop)
-    desk = DriverService(Run(tmp_path, "r"), budget, turns, stop)
-    number = desk.begin("t", b"", 0.01)
-    desk.lost("t")
+    driver = DriverService(Run(tmp_path, "r"), budget, turns, stop)
+    number = driver.begin("t", b"", 0.01)
+    driver.lost("t")
     assert budget.shown() == "0.0100 USD (0.0100 of it perhaps not billed)"
     # Its turn is free again, and what it says later changes nothing.
     turns.end(turns.begin())
-    desk.end(number, "t", b"", 0.5)
+    driver.end(number, "t", b"", 0.5)
     assert budget.spent == 0.01
 
 
@@ -279,7 +279,7 @@ def spending(
     check = VisibleCheck(
         task, partial(benchmark.visible, task.instance_id), sandbox, verdict_cache.Verdicts(folder / "cache")
     )
-    return solve(task, ladder, check, a_desk(folder, task.instance_id, budget, limit)), Run(folder, "r")
+    return solve(task, ladder, check, a_driver(folder, task.instance_id, budget, limit)), Run(folder, "r")
 
 
 @pytest.mark.real

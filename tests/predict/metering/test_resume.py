@@ -32,7 +32,7 @@ from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.types import Task, Verdict
 from tests.parts import ready
-from tests.support.desks import a_desk
+from tests.support.drivers import a_driver
 from tests.support.exercises import RIGHT, WRONG, reply, write_exercise
 
 pytestmark = pytest.mark.real
@@ -122,11 +122,11 @@ class World:
             for name in ("one", "two")
         ]
         ladder = Ladder(rungs=tuple(rungs), tries=tries, seconds=seconds, name="edit--one--two", max_cost=limit)
-        desk = a_desk(home, TASK, budget, limit)
-        known = {**self.verdicts, **attempt_log.verdicts(desk.lines())}
+        driver = a_driver(home, TASK, budget, limit)
+        known = {**self.verdicts, **attempt_log.verdicts(driver.lines())}
         tests = partial(self.benchmark.visible, TASK)
         check = VisibleCheck(self.task, tests, self.sandbox, verdict_cache.Verdicts(self.cache), "", known)
-        return solve(self.task, ladder, check, desk)
+        return solve(self.task, ladder, check, driver)
 
 
 @dataclass(frozen=True)

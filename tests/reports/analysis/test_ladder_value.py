@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.reports.analysis import counterfactuals, ladder_value
-from retrial.reports.analysis.attempt_outcomes import How, Judged, OutcomeResolver, Place, TaskAttempts
+from retrial.reports.analysis.attempt_outcomes import How, Judged, LadderPosition, OutcomeResolver, TaskAttempts
 from retrial.store import history
 from retrial.types import Outcome
 from tests.support.rows import attempt, record
@@ -132,7 +132,7 @@ def test_the_chosen_patch_of_a_shorter_ladder_is_chosen_by_the_products_own_rule
 
 def test_an_attempt_that_was_never_made_is_unknown_and_costs_at_least_what_is_known() -> None:
     found = counterfactuals.recorded(tries(*RUN, judged=JUDGED))
-    a, b = Place(source=0, round=1, place=0), Place(source=0, round=1, place=1)
+    a, b = LadderPosition(source=0, round=1, place=0), LadderPosition(source=0, round=1, place=1)
     first = counterfactuals.bounds(found, (b, a))
     # Of 'one' nobody knows what b would have done; 'four' stops at b, which is wrong; 'three' chooses b.
     assert (first.resolved_low, first.resolved_high, first.unknown) == (1, 2, 1)
@@ -177,7 +177,7 @@ def test_an_attempt_that_could_not_be_measured_leaves_a_shorter_ladder_open() ->
     assert (found[0].attempts[0].how, found[0].attempts[0].outcome) == (How.UNKNOWN, Outcome.NOT_MEASURED)
 
 
-def _prefixes(found: Sequence[TaskAttempts]) -> list[tuple[Place, ...]]:
+def _prefixes(found: Sequence[TaskAttempts]) -> list[tuple[LadderPosition, ...]]:
     rungs = tuple(ladder_value.ladder(found))
     return [rungs[:length] for length in range(1, len(rungs) + 1)]
 
@@ -251,8 +251,10 @@ def test_of_several_runs_every_order_is_known_and_models_are_told_apart() -> Non
 def test_a_task_that_one_of_several_runs_has_not_done_is_unknown_there() -> None:
     only = record("one", of("B", "n", 1, "y", GREEN, 8.0))
     found = tries((only, RIGHT), titles=(), sources=("A", "B"))
-    assert found[0].attempts[0].at == Place(source=1, round=1, place=0)
-    bounds = counterfactuals.bounds(counterfactuals.recorded(found), (Place(source=0, round=1, place=0),), cut=True)
+    assert found[0].attempts[0].at == LadderPosition(source=1, round=1, place=0)
+    bounds = counterfactuals.bounds(
+        counterfactuals.recorded(found), (LadderPosition(source=0, round=1, place=0),), cut=True
+    )
     assert (bounds.resolved_low, bounds.resolved_high) == (0, 1)
 
 
@@ -285,7 +287,7 @@ TRUTH = st.tuples(st.sampled_from(KINDS), st.booleans(), st.integers(0, 5), st.b
 """What an attempt is: how it looks, whether it is right, its cost, and whether its verdict is revealed."""
 
 
-def climbed(truths: Mapping[Place, Any], steps: Sequence[Place]) -> tuple[bool, float]:
+def climbed(truths: Mapping[LadderPosition, Any], steps: Sequence[LadderPosition]) -> tuple[bool, float]:
     """Written out anew, with everything known: whether it is resolved, and what it cost."""
     made = []
     for step in steps:
@@ -299,7 +301,9 @@ def climbed(truths: Mapping[Place, Any], steps: Sequence[Place]) -> tuple[bool, 
 @given(data=st.data())
 def test_the_truth_lies_within_the_bounds(data: st.DataObject) -> None:
     models, rounds = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2))
-    steps = [Place(source=0, round=turn, place=place) for turn in range(1, rounds + 1) for place in range(models)]
+    steps = [
+        LadderPosition(source=0, round=turn, place=place) for turn in range(1, rounds + 1) for place in range(models)
+    ]
     tables = data.draw(st.lists(st.lists(TRUTH, min_size=len(steps), max_size=len(steps)), min_size=1, max_size=4))
     truths = [dict(zip(steps, table, strict=True)) for table in tables]
     found = [_recorded(f"t{number}", truth, steps) for number, truth in enumerate(truths)]
@@ -317,7 +321,7 @@ def test_the_truth_lies_within_the_bounds(data: st.DataObject) -> None:
 
 
 def _recorded(
-    name: str, truth: Mapping[Place, Any], steps: Sequence[Place]
+    name: str, truth: Mapping[LadderPosition, Any], steps: Sequence[LadderPosition]
 ) -> tuple[tuple[dict[str, Any], Outcome], dict[str, Outcome]]:
     """The record of a ladder that was climbed, what its chosen patch is, and what is revealed of the others."""
     made = list[tuple[int, Any]]()

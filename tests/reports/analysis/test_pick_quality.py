@@ -18,7 +18,7 @@ from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
 from retrial.score.rows import scored_row
-from retrial.score.save import keep_attempt
+from retrial.score.save import save_attempt
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
@@ -133,7 +133,7 @@ def test_what_breaks_while_an_attempt_is_scored_is_nobodys_failure_and_has_a_log
     for name in ("m", "m" * 150):
         submission = replace(of.submission, model_name_or_path=name)
         run.write_log("one", name, "the chosen one's")
-        kept = keep_attempt(run, of.task, submission, 2, SandboxError("the engine is gone"))
+        kept = save_attempt(run, of.task, submission, 2, SandboxError("the engine is gone"))
         assert kept == Judged(outcome=Outcome.NOT_MEASURED, reason="the engine is gone", number=2)
         assert (run.logs / f"one.{name[:120]}.eval.log").read_text() == "the chosen one's"
         assert "the engine is gone" in (run.logs / f"one.{name[:100]}.try-2.eval.log").read_text()

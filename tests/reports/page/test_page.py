@@ -22,7 +22,7 @@ from retrial.reports.page import charts as page_charts
 from retrial.reports.page import instance, transcripts
 from retrial.reports.page import text as page_text
 from retrial.reports.page.numbers import shown
-from retrial.reports.page.text import Allowance, visible
+from retrial.reports.page.text import TextAllowance, visible
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.store.transcript import fenced
@@ -254,7 +254,7 @@ def test_hostile_names_and_reasons_stay_text(home: Path) -> None:
 
 def test_a_line_of_five_megabytes_is_cut_and_said() -> None:
     text = "x" * 5_000_000
-    made = str(page_text.render_reply(Allowance(4000, 12000).cut(text)))
+    made = str(page_text.render_reply(TextAllowance(4000, 12000).cut(text)))
     assert len(made) < 5000
     assert "[… 4,996,000 characters left out …]" in made
 

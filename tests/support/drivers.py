@@ -1,4 +1,4 @@
-"""A desk for one task, without a run around it."""
+"""A driver for one task, without a run around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 
 
-def a_desk(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDriver:
+def a_driver(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDriver:
     """Its journal is that of a run `r` below the folder."""
     stop = Stop()
     return TaskDriver(
