@@ -2,7 +2,7 @@
 
 RetrialError
 ├── UsageError            bad options or input: one sentence, exit code 2
-├── PatchError            a patch is refused or does not apply; becomes a value in `checks`
+├── PatchError            a patch is refused or does not apply; becomes a value in `grading/run_check`
 ├── AttemptOver           an attempt may ask no further question; what it has by then counts
 │   ├── OutOfTime         its time is over
 │   └── OutOfMoney        the task's money is used up

@@ -1,6 +1,6 @@
 """The seams. A part inherits from nothing; a part's file is its name on the command line. A language is a value.
 
-Every part's module has `make(context) -> part` (languages and edits: `make() -> part`).
+Every part's module has `make(context) -> part` (languages, edit formats and exports: `make() -> part`).
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ class Context:
     """What parts are made from: the options, and what was made before."""
 
     options: Any
-    """The program's options (`config.HarnessOptions`, `config.ReportOptions`); for models a `models.ModelSettings`."""
+    """The program's options, a class of `retrial/options.py`; for models a `models.ModelSettings`."""
     benchmark: Any = None
     name: str = ""
     """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""

@@ -1,4 +1,4 @@
-"""How often the files that a gold patch changes are in the map that `retrial/repo_map/` draws for its problem.
+"""How often the files that a gold patch changes are in the map of its problem (`retrial/agents/edit/repo_map/`).
 
 Beside it what there was before: paths alone, those first that share rare words with the problem, in as many tokens.
 With `--files` how long a map of so many files takes, on the newest tree of one clone.

@@ -1,4 +1,4 @@
-"""Models, one file for each kind of endpoint. `split` and `open_model` turn `NAME[:FORMAT]` into a model and a format.
+"""Models, one file for each kind of endpoint. `open_model` turns a name into a model, `price_of` into its price.
 
 Imports `executors`, `store` and what is below; `grading` and the folders above may import it.
 """

@@ -1,6 +1,6 @@
 """Asking until there is an answer: which failures are tried again, how soon and how long, whoever carries the question.
 
-Retries are ours, not a client's: one table (`_failures.RULES`) says what is tried again, all within the request's own
+Retries are ours, not a client's: one table (`failures.RULES`) says what is tried again, all within the request's own
 time, to which waiting between tries does not count. Parameters that a model refuses by name are left out from then on.
 """
 

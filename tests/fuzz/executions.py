@@ -1,4 +1,4 @@
-"""Reports of every runner, and what they say: read here once more, in other ways than the readers do."""
+"""Reports of every runner, and what they say: read here once more, in other ways than the result parsers do."""
 
 from __future__ import annotations
 
