@@ -93,7 +93,7 @@ class Chat(Protocol):
         ...
 
     def spend(self, usage: Usage) -> None:
-        """For an agent that asks on its own and cannot say it in its `Effort`, for it is about to raise."""
+        """For an agent that asks on its own and cannot say it in its `AgentResult`, for it is about to raise."""
         ...
 
 
