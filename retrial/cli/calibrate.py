@@ -20,7 +20,7 @@ from retrial.options import ReportOptions
 from retrial.patches import policy
 from retrial.patches.policy import Selection
 from retrial.protocols import Benchmark, WorkerNode
-from retrial.reports import console
+from retrial.reports import tables
 from retrial.reports.results import SCHEMA
 from retrial.score import inputs
 from retrial.score.predictions_file import Submission
@@ -154,7 +154,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
         )
         content = results(run, benchmark, rows, setup, argv)
         run.write_results(content)
-    print(console.calibration(content))
+    print(tables.calibration(content))
     print(f"\nResults: {run.results_path}")
     return ExitCode.NOT_MEASURED if content["not_measured"] else ExitCode.DONE
 

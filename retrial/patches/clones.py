@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from retrial.errors import PatchError, TreeError
-from retrial.patches import git, shared_clones
+from retrial.patches import checkouts, git
 from retrial.patches.names import check_name, decode
 from retrial.system.console import say
 from retrial.system.paths import cache
@@ -185,7 +185,7 @@ def _fetch(folder: Path, repository: str, *options: str, wanted: str, lock: int)
     # Git keeps the lock if we are killed, so that nobody cleans up below it. It may not tidy up in the background, and
     # a connection that has gone dead does not hold us for ever.
     settings = ("gc.auto=0", "maintenance.auto=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=300")
-    done = shared_clones.users_git(
+    done = checkouts.users_git(
         "--git-dir=.", *(part for setting in settings for part in ("-c", setting)),
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", *options, _url(repository), wanted,
         folder=folder, held=(lock,),

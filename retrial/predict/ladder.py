@@ -25,7 +25,7 @@ from retrial.models.prices import Price
 from retrial.options import ModelOptions
 from retrial.patches.workspace import open_workspace
 from retrial.predict.metering.driver import TaskDriver
-from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.predict.metering.resume import Earlier, Resumed
 from retrial.protocols import Agent, Model, Workspace
 from retrial.store.events import ENDED, KEPT, RESUMED, STARTED

@@ -23,7 +23,7 @@ from retrial.predict.plan import Plan
 from retrial.predict.save import RunProgress, not_measured, save_prediction, state
 from retrial.predict.worker import PredictWorker
 from retrial.protocols import Context, Executor, Sandbox
-from retrial.reports import console
+from retrial.reports import tables
 from retrial.reports.analysis import rungs
 from retrial.sandboxes import choose
 from retrial.sandboxes.prepare import PreparedEnvironments, prepare_all, unsupported_tasks
@@ -176,7 +176,7 @@ def _end(plan: Plan, so_far: RunProgress) -> int:
     if failed:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
-        print(console.ladder(_ladder(plan, so_far), scored=False) + "\n")
+        print(tables.ladder(_ladder(plan, so_far), scored=False) + "\n")
     for change in save.served_model_changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")

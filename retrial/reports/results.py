@@ -19,7 +19,7 @@ from retrial.reports.analysis import (
 from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.rungs import Compared
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.store.history import PredictionSummary
 from retrial.types import Outcome, Status
 

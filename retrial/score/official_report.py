@@ -9,13 +9,13 @@ from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.container_script import Transcript
 from retrial.errors import PatchError
 from retrial.patches.names import encode
-from retrial.reports.rows import Standing
+from retrial.reports.scored_row import Standing
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
 
 if TYPE_CHECKING:
-    from retrial.reports.rows import ScoredRow
+    from retrial.reports.scored_row import ScoredRow
 
 SCHEMA = 2
 

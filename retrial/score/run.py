@@ -11,9 +11,9 @@ from retrial import GRADING, __version__
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
 from retrial.reports.results import Report, results
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.score import merge, official_report
-from retrial.score.attempts import score_attempts
+from retrial.score.all_attempts import score_attempts
 from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_verdict

@@ -21,7 +21,7 @@ from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
 from retrial.predict.metering.budget import Budget
 from retrial.predict.metering.driver import DriverService, TaskDriver
-from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from tests.support.servers import Answer, Asked, Behaviour, ChatServer, reply, status

@@ -15,7 +15,7 @@ from hypothesis import example, given
 
 from retrial.attempts import Attempt
 from retrial.chat import Message, Reply, Request, ToolCall, Usage
-from retrial.predict.metering.metered_model import Sampling
+from retrial.predict.metering.metered_chat import Sampling
 from retrial.predict.metering.resume import Earlier
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.journal import Journal

@@ -12,7 +12,7 @@ import pytest
 
 from retrial.attempts import AgentResult, Attempt
 from retrial.chat import Message, Reply, Request, ToolCall, Usage
-from retrial.predict.metering.metered_model import Sampling
+from retrial.predict.metering.metered_chat import Sampling
 from retrial.store import transcript
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record

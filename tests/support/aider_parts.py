@@ -6,7 +6,7 @@ from pathlib import Path
 
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.models.prices import Price
-from retrial.predict.metering.metered_model import MeteredChat, Sampling
+from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.predict.plan import NoModel
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict

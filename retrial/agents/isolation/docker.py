@@ -14,7 +14,7 @@ from docker.types import LogConfig, Mount, Ulimit
 from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
-from retrial.agents.isolation.test_server import TestsSocket
+from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace
 from retrial.sandboxes import docker as engines

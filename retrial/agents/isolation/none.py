@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from retrial.agents.isolation import AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
-from retrial.agents.isolation.test_server import TestsSocket
+from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace

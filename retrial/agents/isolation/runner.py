@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
-from retrial.agents.isolation.test_server import TestsSocket
+from retrial.agents.isolation import AgentCommand, AgentExit, Isolation, tests_client
+from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.patches.workspace import Folder
 from retrial.sandboxes import stream as sandbox_stream
@@ -104,7 +104,7 @@ def laid_out(
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in everything.items())
         contents = {
             **errand.files,
-            CLIENT: Path(__file__).with_name(CLIENT).read_bytes(),
+            CLIENT: Path(tests_client.__file__).read_bytes(),
             "test": TEST.format(python=shlex.quote(python), client=CLIENT).encode(),
             "start": START.format(exports=exports, workspace=shlex.quote(workspace)).encode(),
         }

@@ -25,8 +25,8 @@ from retrial.benchmarks.exercism.exercise import (
 from retrial.errors import UsageError
 from retrial.grading import cache_entries
 from retrial.language import Language, Suite
-from retrial.patches import apply, git, shared_clones
-from retrial.patches.shared_clones import RepositoryCommit
+from retrial.patches import apply, checkouts, git
+from retrial.patches.checkouts import RepositoryCommit
 from retrial.protocols import Context
 from retrial.store import integrity
 from retrial.store.runs import SAFE
@@ -179,7 +179,7 @@ def make(context: Context) -> Exercism | None:
         return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show, fresh=fresh)
     if source := SOURCES.get(name):
         return Exercism(
-            shared_clones.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh
+            checkouts.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh
         )
     if not context.name or not root.is_dir():
         return None

@@ -18,10 +18,10 @@ from retrial.benchmarks.swebench.rows import DatasetRow, Origin
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.errors import UsageError
 from retrial.options import NEARBY
-from retrial.patches import policy, shared_clones
+from retrial.patches import checkouts, policy
+from retrial.patches.checkouts import RepositoryCommit
 from retrial.patches.clones import RepositoryTree
 from retrial.patches.parser import normalise
-from retrial.patches.shared_clones import RepositoryCommit
 from retrial.protocols import Context
 from retrial.store.runs import file_name
 from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
@@ -286,4 +286,4 @@ def _name(given: str) -> str:
 
 
 def _all_tasks() -> Path:
-    return shared_clones.checkout(TASKS)
+    return checkouts.checkout(TASKS)

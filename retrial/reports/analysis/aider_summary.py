@@ -9,7 +9,7 @@ from retrial import __version__
 from retrial.chat import Usage
 from retrial.reports.analysis.cases import Case, answered
 from retrial.reports.analysis.stats import total
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 
 SUMMED = ("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts")
 ELSEWHERE = {

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from retrial.reports.analysis.stats import total
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.store.history import PredictionSummary
 
 Attempt = Mapping[str, Any]

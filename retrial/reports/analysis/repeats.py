@@ -16,7 +16,7 @@ from typing import Any
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.system.console import first_few, pluralise, printable
 from retrial.types import Status, Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retrial.reports import test_counts
+from retrial.reports import tally
 from retrial.reports.exports import Export, objections
 from retrial.reports.exports.cases import CaseKind, ExportedCase, every
 from retrial.reports.exports.text import NAMED, code
@@ -168,7 +168,7 @@ def _tampering(content: Mapping[str, Any]) -> list[str]:
 
 def _passed(row: Mapping[str, Any]) -> str:
     """Of those that must pass, where the benchmark says which these are."""
-    return "{} of {}".format(*test_counts.passed(row))
+    return "{} of {}".format(*tally.passed(row))
 
 
 def _unresolved(cases: Sequence[ExportedCase]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from retrial.reports import test_counts
+from retrial.reports import tally
 from retrial.reports.page import charts
 from retrial.types import Outcome
 
@@ -43,7 +43,7 @@ def build(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    passed, total = test_counts.passed(row)
+    passed, total = tally.passed(row)
     tokens = (row["prompt_tokens"], row["completion_tokens"])
     odd = any(row["tamper"][name] for name in ("touched", "changed", "suspicious"))
     return {
@@ -54,7 +54,7 @@ def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
         "family": Outcome(row["outcome"]).family.replace(" ", "_"),
         "flags": [*(["void"] if row["void"] else []), *(["look at it"] if odd else [])],
         "passed": passed / total if total else None,
-        "tests": test_counts.shown(row, "–"),
+        "tests": tally.shown(row, "–"),
         "model": row["model"] or row["model_name_or_path"],
         "edit_format": row["edit_format"] or "–",
         "order": row["try"] + row["tries"] / 1000 if row["tries"] else None,

@@ -19,7 +19,7 @@ from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder
-from retrial.predict.metering.metered_model import MeteredChat
+from retrial.predict.metering.metered_chat import MeteredChat
 from retrial.protocols import Context, Workspace
 from retrial.types import Verdict
 from tests.support.aider_parts import a_chat, a_task, verdict

@@ -14,8 +14,8 @@ from retrial.chat import Usage
 from retrial.cli import groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
-from retrial.reports.rows import ScoredRow
-from retrial.score.rows import scored_row
+from retrial.reports.scored_row import ScoredRow
+from retrial.score.scored_rows import scored_row
 from retrial.types import Outcome, Status, Verdict
 from tests.support.rows import row
 

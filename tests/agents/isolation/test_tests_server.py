@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from retrial.agents.isolation import test_client, test_server
-from retrial.agents.isolation.test_server import MOST, NAME, SHOWN_BYTES, TestsSocket, told
+from retrial.agents.isolation import tests_client, tests_server
+from retrial.agents.isolation.tests_server import MOST, NAME, SHOWN_BYTES, TestsSocket, told
 from retrial.errors import SandboxError
 from retrial.types import Outcome, Verdict
 
@@ -26,7 +26,7 @@ PASSED = Verdict(outcome=Outcome.RESOLVED, stdout="2 passed")
 def ask(folder: Path) -> subprocess.CompletedProcess[bytes]:
     """With the real client, as an agent does: a file beside the socket, and no more than a bare Python."""
     client = folder / "client.py"
-    client.write_bytes(Path(test_client.__file__).read_bytes())
+    client.write_bytes(Path(tests_client.__file__).read_bytes())
     return subprocess.run([sys.executable, "-I", "-S", client], capture_output=True, timeout=60, cwd="/")
 
 
@@ -93,7 +93,7 @@ def test_without_a_harness_there_is_no_verdict(tmp_path: Path) -> None:
     with TestsSocket(tmp_path, answering()):
         pass
     done = ask(tmp_path)
-    assert (done.returncode, done.stdout) == (2, test_client.NO_ANSWER.encode())
+    assert (done.returncode, done.stdout) == (2, tests_client.NO_ANSWER.encode())
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"te", b"", b"x" * 1_000_000, b"/etc/passwd\n"])
@@ -107,7 +107,7 @@ def test_garbage_is_answered_and_runs_no_test(sent: bytes, tmp_path: Path) -> No
                 said = whole(wire)
             except (BrokenPipeError, ConnectionResetError):
                 said = b""
-        assert said in (b"", f"2\n{test_server.STRANGER}\n".encode())
+        assert said in (b"", f"2\n{tests_server.STRANGER}\n".encode())
         assert ask(tmp_path).returncode == 0
 
 
@@ -148,7 +148,7 @@ def test_who_only_tests_is_told_at_last_that_it_is_enough(tmp_path: Path) -> Non
                 wire.sendall(b"test\n")
                 said = whole(wire)
     assert len(asked) == MOST
-    assert said == f"2\n{test_server.ENOUGH}\n".encode()
+    assert said == f"2\n{tests_server.ENOUGH}\n".encode()
 
 
 @pytest.mark.parametrize("error", [SandboxError("the engine went away"), OSError("disk full"), ZeroDivisionError()])

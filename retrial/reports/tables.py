@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrial.grading.calibration import ADVICE, MORE_TIME, TaskQuality
-from retrial.reports import test_counts
+from retrial.reports import tally
 from retrial.system.console import money, one_line, printable
 
 SHOWN = 100
@@ -44,7 +44,7 @@ def _instances(instances: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for row in instances:
         tries = f"{row['try']} of {row['tries']}" if row["tries"] else "-"
-        rows.append((row["instance_id"], row["outcome"], test_counts.shown(row), tries, short(row["reason"])))
+        rows.append((row["instance_id"], row["outcome"], tally.shown(row), tries, short(row["reason"])))
     return aligned(("instance", "outcome", "tests", "try", "reason"), rows)
 
 
@@ -54,7 +54,7 @@ def _references(instances: Sequence[Mapping[str, Any]]) -> str:
         (
             row["instance_id"],
             row["outcome"],
-            test_counts.shown(row),
+            tally.shown(row),
             f"{row['seconds']:.2f}",
             row["proof"] or "-",
             short(row["reason"] or "; ".join(each["of"] for each in row["canaries"])),

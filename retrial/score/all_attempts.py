@@ -9,7 +9,7 @@ from typing import Any
 from retrial.errors import PatchError
 from retrial.patches.parser import normalise
 from retrial.reports.analysis.attempt_outcomes import Judged
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_attempt
 from retrial.score.testbed import ScoringSetup

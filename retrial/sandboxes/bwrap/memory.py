@@ -11,8 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import memory_usage
-from retrial.sandboxes.bwrap import user_namespace
+from retrial.sandboxes.bwrap import memory_usage, user_namespace
 from retrial.types import Limits
 
 FILL_RATE = 8 << 30

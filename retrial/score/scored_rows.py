@@ -9,7 +9,7 @@ from retrial.errors import PatchError
 from retrial.grading import canaries
 from retrial.patches import policy
 from retrial.protocols import ResultParser
-from retrial.reports.rows import ScoredRow
+from retrial.reports.scored_row import ScoredRow
 from retrial.score import official_report
 from retrial.score.scorer import Scored
 from retrial.system.secrets import MASKER

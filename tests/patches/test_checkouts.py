@@ -10,8 +10,8 @@ import pytest
 
 from retrial.benchmarks.exercism import ALIASES, SOURCES
 from retrial.errors import UsageError
-from retrial.patches import shared_clones
-from retrial.patches.shared_clones import RepositoryCommit
+from retrial.patches import checkouts
+from retrial.patches.checkouts import RepositoryCommit
 
 
 @pytest.fixture
@@ -36,18 +36,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.usefixtures("home")
 def test_a_clone_is_of_the_commit_and_asks_nobody_again(source: RepositoryCommit) -> None:
-    folder = shared_clones.checkout(source)
+    folder = checkouts.checkout(source)
     assert (folder / "file.txt").read_text() == "one"
     shutil.rmtree(source.url)
-    assert shared_clones.checkout(source) == folder
+    assert checkouts.checkout(source) == folder
 
 
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_cloned_is_said_and_nothing_is_left(source: RepositoryCommit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be cloned"):
-        shared_clones.checkout(RepositoryCommit(url=source.url, commit="f" * 40))
+        checkouts.checkout(RepositoryCommit(url=source.url, commit="f" * 40))
     with pytest.raises(UsageError, match="Clone it by hand"):
-        shared_clones.checkout(RepositoryCommit(url=str(tmp_path / "nowhere"), commit=source.commit))
+        checkouts.checkout(RepositoryCommit(url=str(tmp_path / "nowhere"), commit=source.commit))
     assert list((tmp_path / "cache" / "clones").iterdir()) == []
 
 
