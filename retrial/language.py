@@ -54,7 +54,7 @@ class Language:
     """Of source files, with the dot."""
     tests: tuple[str, ...]
     """Globs of test files: of their names, or of whole paths if they have a slash."""
-    reader: str
+    result_parser: str
     tools: Mapping[str, str]
     """Programs that the scripts need → a command that says the version in its first line."""
     toolchain: Callable[[], Toolchain | str]
@@ -95,7 +95,7 @@ class Language:
     """Seconds for one test command, unless the user says otherwise."""
     reports_at_end: bool = False
     """Its runner prints nothing of a test before all of them have ended."""
-    command_reader: str = "grading.exit_status"
+    command_parser: str = "grading.exit_status"
     """For a task's own command: whether that leaves a report too."""
 
     @property

@@ -249,7 +249,7 @@ class Canary:
     """Under which the reference's failure was reported, with `canaries.NAME` in place of its name."""
 
 
-READER_NAMES = {
+PARSER_NAMES = {
     "grading.exit_status": "status",
     "languages.junit": "junit",
     "languages.cpp.results": "catch",
@@ -268,7 +268,7 @@ class Check:
     script: str
     files: Mapping[str, bytes]
     """Written after the patch, over whatever is there."""
-    reader: str
+    result_parser: str
     """The module that turns the execution into results test by test, as `registry.load` takes it."""
     timeout: float = 60.0
     patience: float = 1.0
@@ -324,8 +324,8 @@ class Check:
         is a verdict, and what is planted is another name in every run."""
         expected = None if self.expected is None else dict(sorted(self.expected.items()))
         files = _digests(self.files)
-        reader = READER_NAMES.get(self.reader, self.reader)
-        how = (reader, self.timeout, self.patience, self.folder, expected, self.lint, self.allow_skips)
+        parser = PARSER_NAMES.get(self.result_parser, self.result_parser)
+        how = (parser, self.timeout, self.patience, self.folder, expected, self.lint, self.allow_skips)
         where = (repr(self.required), repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.run_may_change), self.failure_exit_codes)
         return fingerprint(self.script, files, *how, *where, *trust)

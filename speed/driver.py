@@ -130,7 +130,7 @@ class Judging:
 
     def __call__(self, task: Task) -> Scored:
         self.verdicts.put(f"{hash(task.instance_id) & 0xFFFFFFFF:08x}{task.instance_id}", VERDICT)
-        check = Check(script="run", files={"test_a.py": SAID.encode() * 30}, reader="languages.junit")
+        check = Check(script="run", files={"test_a.py": SAID.encode() * 30}, result_parser="languages.junit")
         return Scored(submission=_submission(task), task=task, verdict=VERDICT, check=check, counted=PATCH)
 
 

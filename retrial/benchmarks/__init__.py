@@ -6,11 +6,9 @@ Imports `grading` and what is below; `agents` and the folders above may import i
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 
 from retrial import registry
 from retrial.errors import UsageError
-from retrial.options import HarnessOptions, ReportOptions
 from retrial.protocols import Benchmark, Context
 
 
@@ -26,24 +24,3 @@ def open_benchmark(context: Context) -> Benchmark:
     close = difflib.get_close_matches(context.name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}."
     raise UsageError(f"Unknown benchmark '{context.name}', and no such file or folder; {hint}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteBenchmark:
-    """The benchmark that was opened here, for another machine; it can be pickled."""
-
-    options: HarnessOptions | ReportOptions
-    source: str
-    digest: str
-
-    @classmethod
-    def of(cls, options: HarnessOptions | ReportOptions, benchmark: Benchmark) -> RemoteBenchmark:
-        about = benchmark.provenance
-        return cls(options=options, source=about["source"], digest=about["digest"])
-
-    def open(self) -> Benchmark:
-        """Open it there. Raises: UsageError when it is not the same."""
-        found = open_benchmark(Context(options=self.options, name=self.source))
-        if found.provenance["digest"] != self.digest:
-            raise UsageError(f"The benchmark {self.source} is another one there: bring both machines to one version.")
-        return found

@@ -16,13 +16,13 @@ STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""
 TELLING_LINES = 3
 TELLING_CHARACTERS = 300
-STATUS_READER = "grading.exit_status"
+EXIT_STATUS = "grading.exit_status"
 
 
 def judge(check: Check, execution: Execution) -> Verdict:
     if check.required is not None:
         return grader.judge(check, check.required, execution)
-    reader: ResultParser = registry.load(check.reader).parser()
+    reader: ResultParser = registry.load(check.result_parser).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
     tests, canaries = apart({} if isinstance(found, str) else found, check)
@@ -74,7 +74,7 @@ def _without_canaries(check: Check, reader: ResultParser, execution: Execution) 
 
 
 def proof(check: Check) -> str:
-    if check.reader == STATUS_READER:
+    if check.result_parser == EXIT_STATUS:
         return "status"
     if check.expected is None:
         return ""

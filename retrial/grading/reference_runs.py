@@ -13,7 +13,7 @@ from functools import partial
 from retrial import registry
 from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.grading import canaries, verdict_cache
-from retrial.grading.judge import STATUS_READER, proof
+from retrial.grading.judge import EXIT_STATUS, proof
 from retrial.grading.run_check import check_selection, run_check, select
 from retrial.language import Language
 from retrial.languages.canaries.candidates import NAME
@@ -155,7 +155,7 @@ def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:
 
 
 def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
-    if check.reader == STATUS_READER:
+    if check.result_parser == EXIT_STATUS:
         return ()
     language: Language = registry.module("languages", task.language).make()
     return language.canaries(check.files)

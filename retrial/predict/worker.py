@@ -8,9 +8,7 @@ from functools import partial
 
 from retrial import GRADING
 from retrial.attempts import Attempt, Prediction
-from retrial.benchmarks import RemoteBenchmark
-from retrial.executors import worker_env
-from retrial.executors.worker_env import WorkerEnv
+from retrial.benchmarks.remote import RemoteParts
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models import endpoints
@@ -18,7 +16,6 @@ from retrial.predict.ladder import Ladder, solve
 from retrial.predict.metering.driver import DriverService, TaskDriver
 from retrial.predict.plan import Plan, make_ladder
 from retrial.protocols import WorkerNode
-from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
 from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.store import attempt_log
 from retrial.system import run_log
@@ -46,10 +43,12 @@ class PredictWorker:
     def elsewhere(self) -> Callable[[WorkerNode], PredictWorker]:
         options = self.plan.options
         keys = {name for rung in self.plan.rungs for name in endpoints.variables(rung.name)}
-        there = RemoteParts(
-            env=worker_env.current({*options.agent_env, *keys}),
-            benchmark=RemoteBenchmark.of(options, self.plan.benchmark),
-            sandbox=RemoteSandbox.of(options, self.sandbox.name, {each.environment for each in self.tasks.values()}),
+        there = RemoteParts.of(
+            options,
+            self.plan.benchmark,
+            self.sandbox.name,
+            {task.environment for task in self.tasks.values()},
+            {*options.agent_env, *keys},
         )
         # Only what its work needs of a plan: tasks are many, and the benchmark there has them too.
         planned = partial(
@@ -96,15 +95,6 @@ def _brief(attempt: Attempt) -> Attempt:
     return replace(attempt, verdict=verdict, effort=effort)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteParts:
-    """What a worker on another machine opens for itself."""
-
-    env: WorkerEnv
-    benchmark: RemoteBenchmark
-    sandbox: RemoteSandbox
-
-
 def _solving(
     there: RemoteParts,
     planned: Callable[..., Plan],
@@ -113,8 +103,7 @@ def _solving(
     used: ThrottledSandbox,
     site: WorkerNode,
 ) -> PredictWorker:
-    there.env.enter()
-    remove_orphans()
+    there.enter()
     plan = planned(benchmark=there.benchmark.open())
     return PredictWorker(
         plan=plan,

@@ -82,9 +82,9 @@ def stderr(row: Scored) -> str:
 def _without_canary(row: Scored, text: str) -> str:
     """What is there to prove that tests can fail is not what failed; and before it is cut, what nobody may see."""
     text = MASKER.redact(text)
-    if not row.verdict.canary or row.check is None or not row.check.reader:
+    if not row.verdict.canary or row.check is None or not row.check.result_parser:
         return text
-    reader: ResultParser = registry.load(row.check.reader).parser()
+    reader: ResultParser = registry.load(row.check.result_parser).parser()
     for name in row.verdict.canary.split(", "):
         text = reader.without(text, name)
     return text

@@ -6,13 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from retrial.benchmarks import RemoteBenchmark
-from retrial.executors import worker_env
-from retrial.executors.worker_env import WorkerEnv
-from retrial.grading import verdict_cache
+from retrial.benchmarks.remote import RemoteParts
 from retrial.options import ReportOptions
 from retrial.protocols import WorkerNode
-from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
 from retrial.sandboxes.throttled import ThrottledSandbox
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer
@@ -51,39 +47,13 @@ def remote_scorer(
     scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: ThrottledSandbox
 ) -> Callable[[WorkerNode], Scorer]:
     """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
-    benchmark = RemoteBenchmark.of(options, scorer.benchmark)
-    sandbox = RemoteSandbox.of(options, scorer.sandbox.name, environments)
-    return partial(
-        _scorer,
-        worker_env.current(),
-        benchmark,
-        sandbox,
-        used,
-        scorer.verdicts,
-        scorer.timeout,
-        scorer.fresh,
-        scorer.untouched,
+    there = RemoteParts.of(options, scorer.benchmark, scorer.sandbox.name, environments)
+    same = partial(
+        Scorer, verdicts=scorer.verdicts, timeout=scorer.timeout, fresh=scorer.fresh, untouched=scorer.untouched
     )
+    return partial(_scorer, there, same, used)
 
 
-def _scorer(
-    env: WorkerEnv,
-    benchmark: RemoteBenchmark,
-    sandbox: RemoteSandbox,
-    used: ThrottledSandbox,
-    verdicts: verdict_cache.Verdicts,
-    timeout: float | None,
-    fresh: bool,
-    untouched: bool,
-    site: WorkerNode,
-) -> Scorer:
-    env.enter()
-    remove_orphans()
-    return Scorer(
-        benchmark=benchmark.open(),
-        sandbox=sandbox.open(site, used),
-        verdicts=verdicts,
-        timeout=timeout,
-        fresh=fresh,
-        untouched=untouched,
-    )
+def _scorer(there: RemoteParts, same: Callable[..., Scorer], used: ThrottledSandbox, site: WorkerNode) -> Scorer:
+    there.enter()
+    return same(benchmark=there.benchmark.open(), sandbox=there.sandbox.open(site, used))

@@ -68,7 +68,7 @@ def test_both_checks_name_what_they_run(benchmark: Benchmark) -> None:
         assert isinstance(visible, Check)
         assert visible.lint and not hidden.lint
         assert visible.script and hidden.script and visible.digest != hidden.digest
-        assert bool(hidden.reader) != bool(hidden.required)
+        assert bool(hidden.result_parser) != bool(hidden.required)
 
 
 def test_it_can_be_opened_again_by_its_source(benchmark: Benchmark) -> None:

@@ -55,7 +55,7 @@ def test_its_data_is_whole(language: Language) -> None:
     assert all(suffix.startswith(".") for suffix in language.suffixes)
     assert language.tests
     assert language.tools
-    for path in (language.reader, language.command_reader):
+    for path in (language.result_parser, language.command_parser):
         assert callable(registry.load(path).parser)
     assert re.compile(language.error_line_pattern)
     assert language.timeout >= 60

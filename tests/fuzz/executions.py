@@ -174,7 +174,7 @@ def check(runner: Runner) -> Check:
     canary = Canary(path="t", text="", places=(0,), strong=True, naming=Naming.SNAKE)
     expected = {runner.name(test): Status.PASSED for test in OWN}
     return Check(
-        script="true", files={}, reader=runner.reader, expected=expected, canaries=(canary,),
+        script="true", files={}, result_parser=runner.reader, expected=expected, canaries=(canary,),
         failure_exit_codes=(runner.failing,), planted=(CANARY,), planted_ids=(runner.name(CANARY),),
     )  # fmt: skip
 

@@ -110,7 +110,7 @@ def test_settings_are_refused_with_a_sentence_or_name_files_of_the_exercise(
 # Logs of SWE-bench
 
 REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
-CHECK = Check(script="", files={}, reader="", required=REQUIRED)
+CHECK = Check(script="", files={}, result_parser="", required=REQUIRED)
 HEAD = f"{container_script.APPLIED}git apply\n{container_script.STARTED}{container_script.SCRIPT_WITHOUT_INSTALL}\n"
 LOG = f"""\
 + : '{official_grader.START}'

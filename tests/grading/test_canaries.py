@@ -54,7 +54,7 @@ EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero"
 CHECK = Check(
     script="",
     files={"add_test.py": SOURCE, "data.txt": b"7"},
-    reader="languages.junit",
+    result_parser="languages.junit",
     expected=EXPECTED,
     canaries=(CANARY,),
 )

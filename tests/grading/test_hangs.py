@@ -106,7 +106,7 @@ def test_canaries_get_time_of_their_own_once_the_tasks_own_tests_have_ended(
 def test_where_results_come_at_the_end_only_a_job_that_computed_may_have_been_slowed(
     cpu_seconds: float | None, disturbed: bool
 ) -> None:
-    check = Check(script="", files={}, reader="languages.cpp.results", reports_at_end=True, planted=("canary",))
+    check = Check(script="", files={}, result_parser="languages.cpp.results", reports_at_end=True, planted=("canary",))
     execution = Execution(exit_code=None, stdout="", stderr="", seconds=60, timed_out=True, cpu_seconds=cpu_seconds)
     assert canaries.disturbed(check, execution) is disturbed
     assert not canaries.disturbed(replace(check, planted=()), execution)
@@ -127,7 +127,7 @@ def test_a_time_out_is_the_canaries_doing_only_if_they_came_to_an_end(
     stdout: str, heard: float, disturbed: bool
 ) -> None:
     check = Check(
-        script="", files={}, reader="languages.junit", planted=("test_canary",), planted_ids=("m::test_canary",)
+        script="", files={}, result_parser="languages.junit", planted=("test_canary",), planted_ids=("m::test_canary",)
     )
     execution = Execution(exit_code=None, stdout=stdout, stderr="", seconds=60, timed_out=True, heard=heard)
     assert canaries.disturbed(check, execution) is disturbed
@@ -137,7 +137,9 @@ def test_a_time_out_is_the_canaries_doing_only_if_they_came_to_an_end(
 
 def test_a_run_gets_more_than_its_limit_only_when_the_tasks_own_tests_have_ended() -> None:
     expected = {"m::a": Status.PASSED, "m::b": Status.PASSED}
-    check = Check(script="", files={}, reader="languages.junit", timeout=60, expected=expected, planted=("x", "y"))
+    check = Check(
+        script="", files={}, result_parser="languages.junit", timeout=60, expected=expected, planted=("x", "y")
+    )
     assert check.seconds == replace(check, is_reference_run=True).seconds == 60
     assert (
         replace(check, own_ended=True).seconds == replace(check, own_ended=True, is_reference_run=True).seconds == 120

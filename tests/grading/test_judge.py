@@ -7,7 +7,7 @@ import pytest
 from retrial.grading.judge import judge
 from retrial.types import Check, Execution, Outcome, Status
 
-CHECK = Check(script="true", files={}, reader="languages.junit")
+CHECK = Check(script="true", files={}, result_parser="languages.junit")
 EXPECTED = {"m::test_a": Status.PASSED, "m::test_b": Status.PASSED}
 
 
@@ -28,7 +28,7 @@ def outcome(
     oom: bool = False,
     optional: bool = False,
 ) -> Outcome:
-    check = Check(script="true", files={}, reader="languages.junit", expected=expected, allow_skips=optional)
+    check = Check(script="true", files={}, result_parser="languages.junit", expected=expected, allow_skips=optional)
     execution = Execution(
         exit_code=exit_code, stdout="", stderr="", seconds=1, reports=reports, timed_out=timed_out, oom=oom
     )

@@ -102,7 +102,7 @@ def test_where_there_is_none_nothing_is_run(counting: Counting) -> None:
 def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home: Path, bwrap: Sandbox) -> None:
     benchmark = Exercism(write_exercise(tmp_path / "bench"), "bench")
     (task,) = benchmark.tasks()
-    check = Check(script="cat .retrial/made", files={}, reader="grading.exit_status", prebuild=MADE)
+    check = Check(script="cat .retrial/made", files={}, result_parser="grading.exit_status", prebuild=MADE)
     seen = run_check(task, "", check, bwrap, untouched=True)
     assert seen.outcome is Outcome.RESOLVED
     assert seen.stdout.startswith("seed ")

@@ -16,7 +16,7 @@ from retrial.types import Check, Environment, Execution, Outcome, Required, Task
 
 REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 CHECK = Check(
-    script="run", files={"lean.sh": b"#!/bin/bash\npytest t.py\n"}, reader="", required=REQUIRED, timeout=1800
+    script="run", files={"lean.sh": b"#!/bin/bash\npytest t.py\n"}, result_parser="", required=REQUIRED, timeout=1800
 )
 TREE = "/testbed"
 PASSED = ("PASSED t.py::new", "PASSED t.py::old")

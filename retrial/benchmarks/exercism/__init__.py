@@ -237,7 +237,7 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
     return Check(
         script=language.script(suite),
         files=language.checked(tests),
-        reader=language.command_reader if command else language.reader,
+        result_parser=language.command_parser if command else language.result_parser,
         timeout=language.timeout,
         folder=exercise.root.name,
         lint=not hidden,

@@ -167,7 +167,7 @@ class SweBench:
         return Check(
             script=container_script.RUN,
             files={**{name: text.encode() for name, text in scripts.items()}, **(more or {})},
-            reader="",
+            result_parser="",
             timeout=seconds,
             lint=lint,
             allow_skips=lint,

@@ -109,7 +109,7 @@ def make() -> Language:
         suffixes=(".cpp", ".h", ".hpp"),
         tests=("*_test.cpp", "test/*"),
         protected_globs=("catch*.hpp", "tests-main.cpp"),
-        reader="languages.cpp.results",
+        result_parser="languages.cpp.results",
         reports_at_end=True,
         tools=TOOLS,
         optional=OPTIONAL,

@@ -50,7 +50,7 @@ def make() -> Language:
         minimum="1.21",
         suffixes=(".go",),
         tests=("*_test.go",),
-        reader="languages.go.results",
+        result_parser="languages.go.results",
         tools={"go": "go version", "gofmt": "command -v gofmt"},
         toolchain=toolchain,
         script=script,

@@ -78,7 +78,7 @@ def make() -> Language:
         # are none that count, and do not compile there.
         protected_globs=("module-info.java", "package-info.java", "*Test.java", "*Tests.java"),
         build_folders=("build", "target", "bin", ".gradle"),
-        reader="languages.java.results",
+        result_parser="languages.java.results",
         reports_at_end=True,
         tools={
             "javac": "javac -version",

@@ -84,7 +84,7 @@ def make() -> Language:
         tests=TESTS,
         protected_globs=RESERVED,
         build_folders=("node_modules",),
-        reader="languages.javascript.results",
+        result_parser="languages.javascript.results",
         reports_at_end=True,
         tools={
             "node": "node --version",

@@ -86,7 +86,7 @@ def make() -> Language:
         tests=("tests/*",),
         # What cargo takes for a build script or for one more program by its name alone.
         protected_globs=("build.rs", "src/main.rs"),
-        reader="languages.rust.results",
+        result_parser="languages.rust.results",
         tools={"cargo": "cargo --version", "rustc": "rustc --version", "cc": "command -v cc", "crates": CRATES},
         toolchain=toolchain,
         script=script,

@@ -42,7 +42,7 @@ def found(source: str, required: Required = REQUIRED) -> tuple[Canary, ...]:
 
 
 def planted(source: str, required: Required = REQUIRED) -> str:
-    check = Check(script="", files={PATH: source.encode()}, reader="")
+    check = Check(script="", files={PATH: source.encode()}, result_parser="")
     return canaries.plant(check, found(source, required)).files[PATH].decode()
 
 
@@ -216,7 +216,7 @@ def test_lines_between_the_frames_of_a_failure_do_not_end_it() -> None:
     assert swebench_canaries.split_log(log, NAMES).rest == "____ test_x ____\n"
 
 
-CHECK = Check(script="", files={}, reader="", planted=NAMES)
+CHECK = Check(script="", files={}, result_parser="", planted=NAMES)
 ENDED = f"x\n+ : '{official_grader.END}'\n+ echo '{official_grader.STATUS}: 1'\n{official_grader.STATUS}: 1\n+ exit 1\n"
 
 

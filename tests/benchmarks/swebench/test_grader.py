@@ -14,7 +14,7 @@ from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
 REQUIRED = Required(
     parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old", "t.py::many[one")
 )
-CHECK = Check(script="", files={}, reader="", required=REQUIRED)
+CHECK = Check(script="", files={}, result_parser="", required=REQUIRED)
 PASSED = ("PASSED t.py::new", "PASSED t.py::old", "PASSED t.py::many[one-a]", "PASSED t.py::many[one-b]")
 
 

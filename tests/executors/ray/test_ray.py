@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from retrial import registry
-from retrial.benchmarks import RemoteBenchmark, open_benchmark
+from retrial.benchmarks import open_benchmark
+from retrial.benchmarks.remote import RemoteBenchmark
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.executors.ray.member import declare, machines
 from retrial.options import ReportOptions

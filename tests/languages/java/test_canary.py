@@ -139,7 +139,7 @@ def test_a_copy_stays_in_its_class() -> None:
 def test_a_test_that_shares_its_line_is_copied_without_the_rest() -> None:
     source = "class ATest { @Test void small() { assertEquals(3, f(1)); } }"
     (canary,) = of(source)
-    planted = plant(Check(script="", files={PATH: source.encode()}, reader="languages.java.results"), [canary])
+    planted = plant(Check(script="", files={PATH: source.encode()}, result_parser="languages.java.results"), [canary])
     text = planted.files[PATH].decode()
     assert text.startswith("class ATest { @Test void ")
     assert text.endswith("@Test void small() { assertEquals(3, f(1)); } }")

@@ -240,7 +240,11 @@ def test_people_read_each_failure_once_and_nothing_about_maven() -> None:
 def judged(stdout: str, **changes: bool) -> tuple[Outcome, str]:
     language = java.make()
     check = Check(
-        script="", files={}, reader=language.reader, timeout=180.0, error_line_pattern=language.error_line_pattern
+        script="",
+        files={},
+        result_parser=language.result_parser,
+        timeout=180.0,
+        error_line_pattern=language.error_line_pattern,
     )
     verdict = judge(check, replace(said(stdout), **changes))  # type: ignore[arg-type]
     return verdict.outcome, verdict.reason

@@ -188,7 +188,7 @@ def test_copies_stay_in_their_class_and_leave_a_file_that_can_be_parsed() -> Non
     assert {len(canary.places) for canary in found} == {1, 2}
     for canary in found:
         for place in canary.places:
-            check = Check(script="", files={PATH: TWO_CLASSES.encode()}, reader="languages.junit")
+            check = Check(script="", files={PATH: TWO_CLASSES.encode()}, result_parser="languages.junit")
             planted = planting.plant(check, (replace(canary, places=(place,)),))
             owner = {"test_one": "First", "test_apart": ""}.get(canary.of.partition(":")[0], "Second")
             if canary.strong:
@@ -269,7 +269,7 @@ def test_a_damaged_file_of_tests_can_be_asked_and_planted(data: st.DataObject) -
     start, length = data.draw(st.integers(0, len(source))), data.draw(st.integers(0, 80))
     damaged = source[:start] + data.draw(st.binary(max_size=8)) + source[start + length :]
     found = canaries({PATH: damaged})
-    check = Check(script="", files={PATH: damaged}, reader="languages.junit")
+    check = Check(script="", files={PATH: damaged}, result_parser="languages.junit")
     assert len(planting.plant(check, found).planted) == len(found)
 
 
