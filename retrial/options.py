@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 
@@ -160,3 +161,16 @@ class ReportOptions(Options):
     csv: str = option("", "write one line for each instance", metavar="FILE", filled=True)
     network: bool = option(False, "let tests of tasks that live in images reach the network")
     keep_going: bool = option(False, "score the good lines of a broken predictions file; ends with 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """What model parts need of the options."""
+
+    cache: Path
+    api_base: str | None = None
+    price: tuple[float, float] | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """Goes into every request's body."""
+    try_seconds: float | None = None
+    """For one try at a question."""

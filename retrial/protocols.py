@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from retrial.attempts import AgentResult
 from retrial.chat import Message, Reply, Request, Usage
+from retrial.options import HarnessOptions, ModelSettings, ReportOptions
 from retrial.types import Answer, Check, Environment, Execution, HostCapacity, Job, Status, Task, Verdict
 
 J = TypeVar("J")
@@ -310,18 +311,34 @@ class ResultParser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What parts are made from: the options, and what was made before."""
+    """What benchmarks, sandboxes and executors are made from."""
 
-    options: Any
-    """The program's options, a class of `retrial/options.py`; for models a `models.ModelSettings`."""
-    benchmark: Any = None
+    options: HarnessOptions | ReportOptions | None
+    """The program's; None where no program runs, as in a test of one part."""
     name: str = ""
-    """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""
-    model: str = ""
-    """For agents: this rung's, as on the command line, without the format; empty for none."""
-    edit_format: str = ""
-    """For agents that write edits: how this rung's model is asked to."""
+    """For benchmarks: as on the command line."""
     workers: int = 1
     """For executors: how many jobs at once."""
     stop: Stop | None = None
     """For executors: what is asked to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentContext:
+    """What agents are made from."""
+
+    options: HarnessOptions
+    benchmark: Benchmark | None = None
+    model: str = ""
+    """This rung's, as on the command line, without the format; empty for none."""
+    edit_format: str = ""
+    """For agents that write edits: how this rung's model is asked to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelContext:
+    """What models are made from."""
+
+    options: ModelSettings
+    name: str = ""
+    """What follows the part's own name on the command line, as in `replay/FILE` or `local/FILE.gguf`."""

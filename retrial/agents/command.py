@@ -12,7 +12,7 @@ from retrial.agents.isolation.runner import on_no_task
 from retrial.attempts import AgentResult
 from retrial.chat import Message, Usage
 from retrial.errors import NotMeasured, UsageError
-from retrial.protocols import Chat, Context, Workspace
+from retrial.protocols import AgentContext, Chat, Workspace
 from retrial.types import Outcome, Task, Verdict
 
 MODEL = "named"
@@ -62,7 +62,7 @@ class CommandAgent:
         )
 
 
-def make(context: Context) -> CommandAgent:
+def make(context: AgentContext) -> CommandAgent:
     """Raises: UsageError."""
     if not context.options.command:
         raise UsageError("Agent 'command' runs a command of yours: give it with --command 'CMD'.")

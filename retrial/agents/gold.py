@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from retrial.attempts import AgentResult
 from retrial.patches import apply
-from retrial.protocols import Benchmark, Chat, Context, Workspace
+from retrial.protocols import AgentContext, Benchmark, Chat, Workspace
 from retrial.types import Outcome, Task, Verdict
 
 MODEL = "none"
@@ -23,5 +23,6 @@ class Gold:
         return AgentResult(edit_outcome=True, tests_outcomes=(verdict.resolved,) if known else ())
 
 
-def make(context: Context) -> Gold:
+def make(context: AgentContext) -> Gold:
+    assert context.benchmark is not None, "the gold agent reads answers of a benchmark"
     return Gold(context.benchmark)

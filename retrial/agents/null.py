@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from retrial.attempts import AgentResult
-from retrial.protocols import Chat, Context, Workspace
+from retrial.protocols import AgentContext, Chat, Workspace
 from retrial.types import Task, Verdict
 
 MODEL = "none"
@@ -16,5 +16,5 @@ class Null:
         return AgentResult(edit_outcome=True)
 
 
-def make(context: Context) -> Null:
+def make(context: AgentContext) -> Null:
     return Null()

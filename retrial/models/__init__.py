@@ -5,30 +5,14 @@ Imports `executors`, `store` and what is below; `grading` and the folders above 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-
 from retrial import registry
 from retrial.models import prices
 from retrial.models.prices import Price
-from retrial.protocols import Context, Model
+from retrial.options import ModelSettings
+from retrial.protocols import Model, ModelContext
 
 DEFAULT_PART = "openai"
 """Speaks to every OpenAI-compatible endpoint, so it takes all names that no other part claims."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """What model parts need of the options."""
-
-    cache: Path
-    api_base: str | None = None
-    price: tuple[float, float] | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
-    """Goes into every request's body."""
-    try_seconds: float | None = None
-    """For one try at a question."""
 
 
 def part_of(name: str) -> str:
@@ -40,7 +24,7 @@ def part_of(name: str) -> str:
 def open_model(name: str, settings: ModelSettings) -> Model:
     """Raises: UsageError when it cannot be asked (a missing key, file or package)."""
     part, own = _part_and_name(name)
-    model: Model = registry.module("models", part).make(Context(options=settings, name=own))
+    model: Model = registry.module("models", part).make(ModelContext(options=settings, name=own))
     return model
 
 

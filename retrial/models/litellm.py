@@ -20,7 +20,7 @@ from retrial.models.endpoints import Endpoint
 from retrial.models.failures import Failure, from_status
 from retrial.models.prices import Price, price
 from retrial.models.retry import Asking, Patience
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 
 
 class LiteLLMModel:
@@ -94,7 +94,7 @@ def _library(name: str) -> Any:
     return library
 
 
-def make(context: Context) -> LiteLLMModel:
+def make(context: ModelContext) -> LiteLLMModel:
     """Raises: UsageError when there is no such package, or no name."""
     options, name = context.options, context.name
     provider, _, rest = name.partition("/")

@@ -18,7 +18,7 @@ from retrial.models.openai import OpenAIModel
 from retrial.models.prices import Price
 from retrial.models.retry import Patience
 from retrial.models.weights import weights
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 
 BUNDLED_REPLY_TOKENS = 256
 """The bundled model writes nothing longer that is right, but it can repeat itself until its context is full."""
@@ -73,7 +73,7 @@ class LocalModel:
         return server, client
 
 
-def make(context: Context) -> LocalModel:
+def make(context: ModelContext) -> LocalModel:
     """Raises: UsageError when the named file is not there."""
     file = Path(context.name).expanduser() if context.name else None
     if file is not None and not file.is_file():

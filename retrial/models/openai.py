@@ -21,7 +21,7 @@ from retrial.models.endpoints import Endpoint, resolve
 from retrial.models.failures import Failure, from_status
 from retrial.models.prices import Price, price
 from retrial.models.retry import PATIENT, Asking, Patience
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 
 if TYPE_CHECKING:
     import httpx2
@@ -216,7 +216,7 @@ def _shut_down(one: socket.socket) -> None:
         one.shutdown(socket.SHUT_RDWR)
 
 
-def make(context: Context) -> OpenAIModel:
+def make(context: ModelContext) -> OpenAIModel:
     """Raises: UsageError when the name leads nowhere or its key is not set."""
     if importlib.util.find_spec("openai") is None:
         raise UsageError(f"Model '{context.name}' needs the package 'openai': pip install openai")

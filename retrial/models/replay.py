@@ -24,7 +24,7 @@ from typing import Any
 from retrial.chat import Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.wire import MOST_COST, MOST_TOKENS
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 from retrial.system.files import read_file
 
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -79,7 +79,7 @@ class ReplayModel:
         return line.reply
 
 
-def make(context: Context) -> ReplayModel:
+def make(context: ModelContext) -> ReplayModel:
     """Raises: UsageError when the file is missing or one of its lines is not a recorded reply."""
     if not context.name:
         raise UsageError("Model 'replay' needs a file: -m replay/FILE.jsonl")

@@ -15,14 +15,13 @@ from retrial.benchmarks.shards import Shard
 from retrial.chat import Reply, Request
 from retrial.errors import UsageError
 from retrial.formats import defaults
-from retrial.models import ModelSettings
 from retrial.models.prices import Price, parse_price
-from retrial.options import NEARBY, HarnessOptions, ModelChoice, ModelOptions
+from retrial.options import NEARBY, HarnessOptions, ModelChoice, ModelOptions, ModelSettings
 from retrial.predict import prior_runs
 from retrial.predict.ladder import Ladder, Rung
 from retrial.predict.metering import recording as recordings
 from retrial.predict.metering.recording import RecordedModel, Recording
-from retrial.protocols import Benchmark, Context, Model
+from retrial.protocols import AgentContext, Benchmark, Context, Model
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
 from retrial.system.secrets import redact_by_name
@@ -236,7 +235,9 @@ def make_ladder(plan: Plan) -> Ladder:
 
 def _rung(plan: Plan, planned: RungPlan) -> Rung:
     options = options_of(plan, planned)
-    context = Context(options=options, benchmark=plan.benchmark, model=planned.name, edit_format=planned.edit_format)
+    context = AgentContext(
+        options=options, benchmark=plan.benchmark, model=planned.name, edit_format=planned.edit_format
+    )
     price = price_of(plan, planned)
     if price is None and planned.name:
         _refuse_a_limit(options, planned.name)

@@ -53,6 +53,7 @@ class ThrottledSandbox:
         self._stop = stop or shutdown.Stop()
         self._turns = FairLimiter(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
+        self._counting = threading.Lock()
         self._broken = dict(broken or {})
         self._digests: dict[Environment, str] = {}
         self._others: dict[Environment, set[str]] = {}
@@ -138,16 +139,20 @@ class ThrottledSandbox:
                     raise
                 turn = None
                 turn = self._next_try(first, error, others_ran=self._ran > ran)
-                self._lost += 1
+                with self._counting:
+                    self._lost += 1
                 execution = self._run(job)
             if turn is not None and self._in_vain < HOPELESS and host.may_be_load(job.limits, execution):
                 _LOG.warning("a job ran out of time on a busy machine, and is run once more, alone")
                 waiting, turn = turn, None
                 turn = self._turns.alone(waiting)
                 execution = self._run(job)
-                self._in_vain = self._in_vain + 1 if host.may_be_load(job.limits, execution) else 0
-            well, self._lost = True, 0
-            self._ran += 1
+                with self._counting:
+                    self._in_vain = self._in_vain + 1 if host.may_be_load(job.limits, execution) else 0
+            well = True
+            with self._counting:
+                self._lost = 0
+                self._ran += 1
             return execution
         finally:
             if turn is not None:

@@ -96,8 +96,10 @@ class Run:
     @classmethod
     def at(cls, folder: Path) -> Run:
         """One that lies elsewhere, such as a shard from another machine: to be read only."""
-        run = cls(folder, folder.resolve().name)
-        run.folder = folder.resolve()
+        real = folder.resolve()
+        run = cls(real, real.name)
+        run.folder = real
+        run.logs = real.parents[1] / "logs" / real.name if len(real.parents) > 1 else real / "logs"
         return run
 
     @property

@@ -16,7 +16,7 @@ from retrial.chat import Message, Reply, Usage
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
-from retrial.protocols import Context
+from retrial.protocols import AgentContext
 from retrial.types import Outcome, Task, Verdict
 from tests.parts import ready
 from tests.support.exercises import write_exercise
@@ -64,7 +64,7 @@ def workspace(task: Task) -> Iterator[Folder]:
 
 
 def solve(task: Task, workspace: Folder, text: str, *verdicts: Verdict) -> AgentResult:
-    agent = command.make(Context(options=HarnessOptions(agent="command", command=text), model="some/model"))
+    agent = command.make(AgentContext(options=HarnessOptions(agent="command", command=text), model="some/model"))
     attempt = Attempt(*verdicts)
     return agent.solve(task, workspace, attempt, attempt.check)
 
@@ -104,7 +104,7 @@ def test_tests_that_say_nothing_are_not_counted(task: Task, workspace: Folder) -
 @pytest.mark.parametrize("text", ["no-such-agent", " no-such-agent --yes; true", "/no/such/agent"])
 def test_a_program_that_is_not_there_is_said_before_anything_runs(text: str, task: Task) -> None:
     with pytest.raises(UsageError, match=r"no program '(/no/such/agent|no-such-agent)'.*--agent-path"):
-        command.make(Context(options=HarnessOptions(agent="command", command=text)))
+        command.make(AgentContext(options=HarnessOptions(agent="command", command=text)))
 
 
 @pytest.mark.real
@@ -114,7 +114,7 @@ def test_a_program_that_is_not_there_is_said_before_anything_runs(text: str, tas
      "# only words", "\n echo"],
 )  # fmt: skip
 def test_whatever_else_a_command_begins_with_is_for_the_shell_to_say(text: str, task: Task) -> None:
-    command.make(Context(options=HarnessOptions(agent="command", command=text)))
+    command.make(AgentContext(options=HarnessOptions(agent="command", command=text)))
 
 
 @pytest.mark.real

@@ -20,7 +20,7 @@ from retrial.models.prices import Price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.plan import NoModel
-from retrial.protocols import Agent, Chat, Context, Model, Sandbox, Workspace
+from retrial.protocols import Agent, AgentContext, Chat, Model, Sandbox, Workspace
 from retrial.types import Task, Verdict
 from tests import parts
 from tests.conftest import PROJECT
@@ -54,7 +54,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
     # Programs ask on their own, or do what they are told.
     with ChatServer([answer(said)]) as server:
         options = HarnessOptions(command="true", api_base=server.url)
-        context = Context(options=options, benchmark=benchmark, model="gpt-test", edit_format="whole")
+        context = AgentContext(options=options, benchmark=benchmark, model="gpt-test", edit_format="whole")
         rung = Rung(
             name="parrot",
             model=model,
@@ -67,7 +67,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
         return solve(task, ladder, check, a_driver(folder, task.instance_id))
 
 
-def made(module: ModuleType, context: Context) -> Agent:
+def made(module: ModuleType, context: AgentContext) -> Agent:
     if module.__name__.endswith(".aider"):
         parts.aider()
     agent: Agent = module.make(context)

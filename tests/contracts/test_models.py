@@ -13,8 +13,8 @@ import pytest
 from retrial import registry
 from retrial.chat import Message, Reply, Request
 from retrial.errors import RetrialError
-from retrial.models import ModelSettings
-from retrial.protocols import Context, Model
+from retrial.options import ModelSettings
+from retrial.protocols import Model, ModelContext
 from retrial.system import paths
 from tests.parts import require, weights
 from tests.support.servers import ChatServer, reply
@@ -41,7 +41,7 @@ def model(request: pytest.FixtureRequest, server: ChatServer, tmp_path_factory: 
         weights()
     if request.param == "litellm":
         require("litellm", "" if importlib.util.find_spec("litellm") else "the package is missing")
-    made: Model = registry.module("models", request.param).make(Context(options=options, name=name))
+    made: Model = registry.module("models", request.param).make(ModelContext(options=options, name=name))
     return made
 
 
@@ -76,4 +76,4 @@ def test_what_cannot_be_asked_is_an_error_of_ours(name: str, tmp_path: Path) -> 
     # Without the pauses between tries.
     hasty = Request(messages=QUESTION.messages, timeout=0.2, on_retry=lambda trouble: True)
     with pytest.raises(RetrialError):
-        registry.module("models", name).make(Context(options=options, name="no/such.thing")).complete(hasty)
+        registry.module("models", name).make(ModelContext(options=options, name="no/such.thing")).complete(hasty)

@@ -15,7 +15,7 @@ import pytest
 
 from retrial import models
 from retrial.errors import UsageError
-from retrial.models import ModelSettings
+from retrial.options import ModelSettings
 from tests import parts
 from tests.conftest import PROJECT
 from tests.parts import require

@@ -15,13 +15,14 @@ import pytest
 
 from retrial.chat import Message, Reply, Request
 from retrial.errors import BudgetSpent, ModelError, UsageError
-from retrial.models import ModelSettings, openai
+from retrial.models import openai
 from retrial.models.endpoints import Endpoint, resolve
 from retrial.models.failures import mask, retry_after
 from retrial.models.openai import OpenAIModel
 from retrial.models.prices import Price
 from retrial.models.retry import Patience
-from retrial.protocols import Context
+from retrial.options import ModelSettings
+from retrial.protocols import ModelContext
 from tests.support.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 
 KEY = "sk-test-0123456789abcdef"
@@ -531,4 +532,4 @@ def test_making_a_model_without_its_key_names_the_variable(monkeypatch: pytest.M
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     options = ModelSettings(cache=tmp_path)
     with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
-        openai.make(Context(options=options, name="anthropic/claude-opus-4"))
+        openai.make(ModelContext(options=options, name="anthropic/claude-opus-4"))

@@ -14,11 +14,12 @@ import pytest
 
 from retrial.chat import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
-from retrial.models import ModelSettings, llama_server, local, replay
+from retrial.models import llama_server, local, replay
 from retrial.models import weights as model_weights
 from retrial.models.endpoints import PROVIDERS, resolve
 from retrial.models.prices import price
-from retrial.protocols import Context
+from retrial.options import ModelSettings
+from retrial.protocols import ModelContext
 from retrial.system import paths
 from tests.conftest import PROJECT
 from tests.parts import weights
@@ -26,8 +27,8 @@ from tests.parts import weights
 KEYS = {key: f"key-of-{row.prefix}" for row in PROVIDERS for key in row.keys[:1]}
 
 
-def context(name: str, cache: Path = Path("nowhere")) -> Context:
-    return Context(options=ModelSettings(cache=cache), name=name)
+def context(name: str, cache: Path = Path("nowhere")) -> ModelContext:
+    return ModelContext(options=ModelSettings(cache=cache), name=name)
 
 
 def question(text: str = "Hello?") -> Request:
@@ -209,10 +210,10 @@ def test_one_core_is_left_to_others() -> None:
 USE_AND_EXIT = """
 import pathlib, sys
 from retrial.models import ModelSettings, local
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 from retrial.chat import Message, Request
 options = ModelSettings(cache=pathlib.Path(sys.argv[1]))
-model = local.make(Context(options=options))
+model = local.make(ModelContext(options=options))
 ask = lambda seed, text="Tell a story.", **more: model.complete(
     Request(messages=(Message(role="user", content=text),), temperature=0.7, seed=seed, max_tokens=24, **more)
 )

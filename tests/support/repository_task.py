@@ -15,7 +15,7 @@ from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.protocols import Context
+from retrial.protocols import AgentContext, Context
 from retrial.types import Check, Environment, Task
 from tests.support.drivers import a_driver
 
@@ -90,7 +90,7 @@ def predict(
 ) -> Prediction:
     """All attempts of the built-in agent; `tests` chooses the visible ones."""
     options = HarnessOptions(map_tokens=map_tokens)
-    context = Context(options=options, model=model.name, edit_format=edit_format)
+    context = AgentContext(options=options, model=model.name, edit_format=edit_format)
     rung = Rung(
         name=model.name,
         model=model,

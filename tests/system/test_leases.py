@@ -24,9 +24,9 @@ from pathlib import Path
 from retrial.system import leases, scratch
 
 where = Path(sys.argv[1])
-half = leases.register(leases.Kind.FILES, where)
+half = leases.register(leases.ResourceKind.FILES, where)
 (where / f".results.json.{half}.x").write_text("half")
-mark = leases.register(leases.Kind.PROCESSES, "")
+mark = leases.register(leases.ResourceKind.PROCESSES, "")
 child = subprocess.Popen(["sleep", "1000"], env={leases.VARIABLE: mark}, start_new_session=True)
 # On a busy machine a new program may not have its variables yet.
 while not Path(f"/proc/{child.pid}/environ").read_bytes():

@@ -24,7 +24,7 @@ from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models.failures import Failure, sentence
 from retrial.options import HarnessOptions
-from retrial.protocols import Chat, Context, Workspace
+from retrial.protocols import AgentContext, Chat, Workspace
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.types import Outcome, Task, Verdict
@@ -172,7 +172,7 @@ def _last_line(ran: AgentExit) -> str:
     return lines[-1][:300] if lines else f"it ended with {ran.exit_code} and said nothing"
 
 
-def make(context: Context) -> AiderAgent:
+def make(context: AgentContext) -> AiderAgent:
     """Raises: UsageError; EnvironmentMissing when its environment cannot be made."""
     options = context.options
     if context.edit_format and context.edit_format not in FORMATS:

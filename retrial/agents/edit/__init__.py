@@ -17,7 +17,7 @@ from retrial.chat import Message, Reply, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.patches import policy
 from retrial.patches.names import decode, encode
-from retrial.protocols import Chat, Context, EditFormat, Edits, Fault, Workspace
+from retrial.protocols import AgentContext, Chat, EditFormat, Edits, Fault, Workspace
 from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
 
@@ -266,7 +266,7 @@ class EditChat:
         )
 
 
-def make(context: Context) -> EditAgent:
+def make(context: AgentContext) -> EditAgent:
     edit_format = registry.module("formats", context.edit_format).make()
     options = context.options
     return EditAgent(

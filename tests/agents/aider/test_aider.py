@@ -20,7 +20,7 @@ from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder
 from retrial.predict.metering.metered_chat import MeteredChat
-from retrial.protocols import Context, Workspace
+from retrial.protocols import AgentContext, Workspace
 from retrial.types import Verdict
 from tests.support.aider_parts import a_chat, a_task, verdict
 
@@ -68,7 +68,7 @@ def test_a_model_that_aider_cannot_ask_is_refused(name: str, words: str) -> None
 @pytest.mark.parametrize("edit_format", ["whole-func", "diff-func"])
 def test_formats_that_aider_does_not_have_are_refused(edit_format: str) -> None:
     with pytest.raises(UsageError, match="aider has no edit format"):
-        aider.make(Context(options=HarnessOptions(), model="gpt-5", edit_format=edit_format))
+        aider.make(AgentContext(options=HarnessOptions(), model="gpt-5", edit_format=edit_format))
 
 
 def test_a_python_that_is_not_there_or_has_no_aider_is_refused() -> None:

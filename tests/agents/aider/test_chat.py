@@ -15,7 +15,7 @@ from retrial.attempts import AgentResult
 from retrial.errors import ModelError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import open_workspace
-from retrial.protocols import Context
+from retrial.protocols import AgentContext
 from retrial.types import Task
 from tests import parts
 from tests.support.aider_parts import RIGHT, a_chat, a_task, verdict
@@ -47,7 +47,7 @@ def solve(tmp_path: Path, installation: Installation) -> Solve:
 
     def run(task: Task, url: str, edit_format: str = "whole", turns: int = 2) -> tuple[AgentResult, str]:
         harness = HarnessOptions(agent="aider", api_base=url, aider_python=installation.python, turns=turns)
-        agent = aider.make(Context(options=harness, model="gpt-test", edit_format=edit_format))
+        agent = aider.make(AgentContext(options=harness, model="gpt-test", edit_format=edit_format))
         with open_workspace(task.tree) as workspace:
             effort = agent.solve(task, workspace, a_chat(tmp_path), lambda: verdict(workspace))
             return effort, workspace.diff()

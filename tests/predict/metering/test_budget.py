@@ -21,13 +21,13 @@ from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import FairLimiter
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
-from retrial.models import ModelSettings, local, wire
+from retrial.models import local, wire
 from retrial.models.prices import Price, price
-from retrial.options import HarnessOptions, ModelChoice
+from retrial.options import HarnessOptions, ModelChoice, ModelSettings
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, prompt_tokens, task_budget, worst_case_cost
 from retrial.predict.metering.driver import DriverService
-from retrial.protocols import Chat, Context, Sandbox, Workspace
+from retrial.protocols import Chat, ModelContext, Sandbox, Workspace
 from retrial.store.journal import Journal
 from retrial.store.runs import Run
 from retrial.store.spending import committed, committed_in
@@ -147,7 +147,7 @@ def test_the_most_is_the_dearest_prompt_and_the_longest_reply() -> None:
 def test_a_real_tokenizer_never_counts_more(text: str) -> None:
     weights()
     messages = (Message(role="system", content="Be brief."), Message(role="user", content=text))
-    model = local.make(Context(options=ModelSettings(cache=paths.cache())))
+    model = local.make(ModelContext(options=ModelSettings(cache=paths.cache())))
     said = model.complete(Request(messages=messages, max_tokens=1))
     assert 0 < said.usage.prompt_tokens <= prompt_tokens(messages)
 

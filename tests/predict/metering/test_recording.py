@@ -14,10 +14,10 @@ from retrial.chat import CallId, Message, Reply, Request, ToolCall, Usage
 from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import make
-from retrial.options import HarnessOptions
+from retrial.options import HarnessOptions, ModelSettings
 from retrial.predict.metering import recording
 from retrial.predict.metering.recording import RecordedModel, Recording
-from retrial.protocols import Context
+from retrial.protocols import ModelContext
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record
 from retrial.store.request_diff import first_difference, question
@@ -346,4 +346,4 @@ def test_a_recorded_number_that_cannot_be_is_refused_by_its_line(tmp_path: Path,
     file = tmp_path / "replies.jsonl"
     file.write_text('{"text": "a"}\n{"text": "b", NUMBER}\n'.replace("NUMBER", number))
     with pytest.raises(UsageError, match=r"replies\.jsonl:2: '\w+' must be a number from 0 to "):
-        make(Context(options=None, name=str(file)))
+        make(ModelContext(options=ModelSettings(cache=tmp_path), name=str(file)))
