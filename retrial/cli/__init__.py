@@ -1,4 +1,4 @@
-"""Arguments, commands, exit codes: the only folder that prints results and exits.
+"""The command line of both programs: arguments, commands, exit codes.
 
 Imports every other folder; only the scripts `harness.py` and `report.py` import it.
 """

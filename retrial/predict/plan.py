@@ -19,7 +19,7 @@ from retrial.models.prices import Price, parse_price
 from retrial.options import NEARBY, HarnessOptions, ModelChoice, ModelOptions, ModelSettings
 from retrial.predict import prior_runs
 from retrial.predict.ladder import Ladder, Rung
-from retrial.predict.metering import recording as recordings
+from retrial.predict.metering import recording as run_recording
 from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import AgentContext, Benchmark, Context, Model
 from retrial.store.runs import Run, file_name
@@ -124,7 +124,7 @@ def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     agents.refuse_misplaced(options)
     shard = shards.parse(options.shard)
-    recording = recordings.named(choice.name for choice in options.model)
+    recording = run_recording.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))
     if benchmark.visible_is_hidden and options.visible_tests != NEARBY:
         raise UsageError(f"--visible-tests is for repositories: {benchmark.name} shows its acceptance tests.")

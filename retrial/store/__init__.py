@@ -1,4 +1,4 @@
 """What a run leaves on disk: predictions, journal, history, spending, transcripts.
 
-Only this folder knows a path of a run. It imports `patches` and what is below; every folder above may import it.
+`runs.py` alone lays out the folders of a run. Imports `patches` and what is below; every folder above may import it.
 """

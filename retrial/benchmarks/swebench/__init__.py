@@ -13,7 +13,7 @@ from pathlib import Path
 
 from retrial.benchmarks.swebench import container_script, nearby_tests, official_grader, reinstall, task_repo
 from retrial.benchmarks.swebench import eval_script as eval_scripts
-from retrial.benchmarks.swebench import rows as table_rows
+from retrial.benchmarks.swebench import rows as dataset_rows
 from retrial.benchmarks.swebench.rows import DatasetRow, Origin
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
 from retrial.errors import UsageError
@@ -95,7 +95,7 @@ class SweBench:
     def provenance(self) -> Mapping[str, str]:
         known = self._provenance
         # A public commit says it all; else every row is read.
-        digest = known.get("commit") or table_rows.digest(self._rows.values())
+        digest = known.get("commit") or dataset_rows.digest(self._rows.values())
         return {**known, "digest": digest[:16]}
 
     def tasks(self) -> tuple[Task, ...]:
@@ -243,7 +243,7 @@ def make(context: Context) -> SweBench | None:
     origin, provenance = found
     return SweBench(
         _name(context.name),
-        table_rows.read(origin),
+        dataset_rows.read(origin),
         provenance,
         visible_tests=wanted,
         network=getattr(options, "network", False),
@@ -257,11 +257,11 @@ def known() -> tuple[str, ...]:
 def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
     """Where the rows of a benchmark of this name are, and what to say of it."""
     path = Path(name).expanduser()
-    if table_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
+    if dataset_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
         # A file that is missing, or of another kind, is refused where it is read.
         return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
     plain, _, part = name.partition(":")
-    if (path := Path(plain).expanduser()).is_dir() and table_rows.claims(path):
+    if (path := Path(plain).expanduser()).is_dir() and dataset_rows.claims(path):
         dataset = NAMED.get(part, part if "/" in part else "")
         split = SPLIT if dataset else part
         origin = Origin(where=str(path), dataset=dataset, split=split, complete=_all_tasks)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from retrial.agents.edit.repo_map import grammars, outline_cache, render
-from retrial.agents.edit.repo_map import ranking as ranks
+from retrial.agents.edit.repo_map import ranking as file_ranking
 from retrial.agents.edit.repo_map.render import count_tokens
 
 __all__ = ["count_tokens", "draw"]
@@ -33,7 +33,7 @@ def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> 
     """
     sources = {path: files[path] for path in sorted(files) if _is_source(path, files[path])}
     outlines = outline_cache.outlines(sources or {path: files[path] for path in sorted(files)}, cache)
-    ranking = ranks.rank(problem, outlines)
+    ranking = file_ranking.rank(problem, outlines)
     foreign = _foreign(outlines)
     scores = {path: score * (_FOREIGN if path in foreign else 1.0) for path, score in ranking.scores.items()}
     return render.draw(replace(ranking, scores=scores), outlines, budget)

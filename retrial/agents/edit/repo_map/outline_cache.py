@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from retrial.agents.edit.repo_map import grammars
-from retrial.agents.edit.repo_map import outlines as outliner
+from retrial.agents.edit.repo_map import outlines as source_outlines
 from retrial.agents.edit.repo_map.outlines import Definition, Outline
 
 T = TypeVar("T")
@@ -34,14 +34,14 @@ def outlines(files: Mapping[str, bytes], folder: Path) -> dict[str, Outline]:
     one_of = {key: path for path, key in keys.items()}
     with _turn:
         known = _get(folder / NAME, list(one_of))
-        fresh = {key: outliner.read(path, files[path]) for key, path in one_of.items() if key not in known}
+        fresh = {key: source_outlines.read(path, files[path]) for key, path in one_of.items() if key not in known}
         if fresh:
             _put(folder / NAME, fresh)
     return {path: known.get(key) or fresh[key] for path, key in keys.items()}
 
 
 def _key(path: str, content: bytes) -> str:
-    how = f"{outliner.VERSION} {grammars.version(path)}\n"
+    how = f"{source_outlines.VERSION} {grammars.version(path)}\n"
     return hashlib.sha256(how.encode() + content).hexdigest()
 
 
