@@ -17,7 +17,7 @@ PRODUCT = [*sorted((PROJECT / "retrial").rglob("*.py")), PROJECT / "harness.py",
 
 MAY_SEE_ANSWERS = {
     "retrial/score/scorer.py",
-    "retrial/cli/report.py",
+    "retrial/score/inputs.py",
     "retrial/grading/reference_runs.py",
     "retrial/cli/calibrate.py",
     "retrial/agents/gold.py",

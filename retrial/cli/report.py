@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from retrial.benchmarks import shards
-from retrial.benchmarks.selection import select_tasks
 from retrial.cli import arguments, compare, gate, groups
 from retrial.cli.calibrate import calibrate
 from retrial.cli.doctor import examine
-from retrial.errors import ExitCode, TreeError, UsageError
+from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
-from retrial.protocols import Benchmark
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
 from retrial.sandboxes.prepare import remove_orphans
 from retrial.score import inputs, rescore
 from retrial.score.inputs import ScoringInput
-from retrial.score.predictions_file import Submission
 from retrial.score.run import score_run
-from retrial.store.runs import Run, find_run, latest_run
+from retrial.store.runs import find_run
 from retrial.system import console, paths, scratch
-from retrial.system.console import say
-from retrial.types import Task
 
 ALONE = ("gold", "null", "calibrate", "doctor")
 DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, and write results.json."
@@ -43,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     group = None if options.gold or options.null or several else inputs.find_group(rest)
     if group is not None:
         return groups.score(options, group)
-    return _score(options, inputs.from_runs(options, texts) if several else _trial(options, rest))
+    return _score(options, inputs.from_runs(options, texts) if several else inputs.from_command(options, rest))
 
 
 def _score(options: ReportOptions, scoring: ScoringInput) -> int:
@@ -82,44 +76,3 @@ def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
 def _is_file(rest: Sequence[str], several: bool) -> bool:
     """Whether predictions made elsewhere are to be scored. Raises: UsageError when there is nothing of that name."""
     return len(rest) == 1 and not several and find_run(paths.home(), rest[0]) is None
-
-
-def _trial(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
-    """Raises: UsageError for anything that cannot be."""
-    if options.gold or options.null:
-        return _from_answers(options)
-    home = paths.home()
-    run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
-    if run is not None and not rest:
-        _tell_of_a_shard(run)
-    return inputs.from_run(options, run) if run is not None else inputs.from_file(options, Path(rest[0]))
-
-
-def _tell_of_a_shard(run: Run) -> None:
-    """Who names nothing may think of all of it."""
-    shard = shards.stored(run.config())
-    if shard:
-        whole = shards.base_run_name(run.name)
-        say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
-
-
-def _from_answers(options: ReportOptions) -> ScoringInput:
-    """The reference patches, or none at all, as predictions."""
-    benchmark = inputs.open_for(options, "demo-python")
-    tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
-    kind = "gold" if options.gold else "null"
-    found = []
-    for task in tasks:
-        patch = _reference_patch(benchmark, task) if options.gold else ""
-        found.append(Submission(instance_id=task.instance_id, model_name_or_path=kind, patch=patch))
-    run = Run(paths.home(), f"{kind}--{benchmark.name}")
-    source = {"kind": kind}
-    return ScoringInput(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
-
-
-def _reference_patch(benchmark: Benchmark, task: Task) -> str:
-    try:
-        return benchmark.answer(task.instance_id).patch
-    except TreeError:
-        # Said where it is scored, of this task alone.
-        return ""

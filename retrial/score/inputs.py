@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial.benchmarks import open_benchmark
+from retrial.benchmarks import open_benchmark, shards
 from retrial.benchmarks.selection import select_tasks
-from retrial.errors import UsageError
+from retrial.errors import TreeError, UsageError
 from retrial.options import ReportOptions
 from retrial.patches.parser import normalise
 from retrial.protocols import Benchmark, Context
@@ -22,6 +22,7 @@ from retrial.store.history import RunHistory
 from retrial.store.runs import Run, find_run, latest_run
 from retrial.system import paths
 from retrial.system.console import first_few, say
+from retrial.types import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +182,47 @@ def _submission(record: Mapping[str, Any]) -> Submission:
         model_name_or_path=str(record["model_name_or_path"]),
         patch=normalise(str(record["model_patch"] or "")),
     )
+
+
+def from_command(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
+    """Return what the command line names: a run, a file, the latest run, or the answers (--gold, --null).
+
+    Raises: UsageError when there is no such thing.
+    """
+    if options.gold or options.null:
+        return _from_answers(options)
+    home = paths.home()
+    run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+    if run is not None and not rest:
+        _tell_of_a_shard(run)
+    return from_run(options, run) if run is not None else from_file(options, Path(rest[0]))
+
+
+def _tell_of_a_shard(run: Run) -> None:
+    """Who names nothing may think of all of it."""
+    shard = shards.stored(run.config())
+    if shard:
+        whole = shards.base_run_name(run.name)
+        say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
+
+
+def _from_answers(options: ReportOptions) -> ScoringInput:
+    """The reference patches, or none at all, as predictions."""
+    benchmark = open_for(options, "demo-python")
+    tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)
+    kind = "gold" if options.gold else "null"
+    found = []
+    for task in tasks:
+        patch = _reference_patch(benchmark, task) if options.gold else ""
+        found.append(Submission(instance_id=task.instance_id, model_name_or_path=kind, patch=patch))
+    run = Run(paths.home(), f"{kind}--{benchmark.name}")
+    source = {"kind": kind}
+    return ScoringInput(run=run, benchmark=benchmark, submissions=tuple(found), source=source, untouched=options.null)
+
+
+def _reference_patch(benchmark: Benchmark, task: Task) -> str:
+    try:
+        return benchmark.answer(task.instance_id).patch
+    except TreeError:
+        # Said where it is scored, of this task alone.
+        return ""
