@@ -42,6 +42,8 @@ class ScoringInput:
     untouched: bool = False
     merged: Merged | None = None
     """When it was just made of several runs."""
+    keep_first_results: bool = False
+    """It is scored another time: only logs are written."""
 
 
 def find_group(rest: Sequence[str]) -> Run | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from retrial.options import ReportOptions
@@ -10,29 +9,7 @@ from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
 from retrial.reports.results import Report
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
-from retrial.store.runs import Run
-from retrial.system import paths
 from retrial.system.console import say
-
-
-class RescoredRun(Run):
-    """A run while it is scored another time: logs of verdicts lie apart, all else is left as the first scoring did."""
-
-    def __init__(self, run: Run, number: int) -> None:
-        super().__init__(paths.home(), run.name)
-        self.folder, self.logs = run.folder, run.logs / f"scoring-{number}"
-
-    def write_config(self, config: Mapping[str, object]) -> None:
-        """It has one."""
-
-    def write_bundle(self, rows: list[dict[str, str]]) -> None:
-        """It has one."""
-
-    def write_results(self, results: Mapping[str, object]) -> None:
-        """The first scoring's stay."""
-
-    def write_official_report(self, content: Mapping[str, object] | None) -> None:
-        """The first scoring's stays."""
 
 
 def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[str, object]]:
@@ -43,7 +20,8 @@ def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[s
     scorings = [report.scored]
     for number in range(2, times + 1):
         say(f"Scoring {number} of {times} of {scoring.run.name}: to see what differs")
-        again = replace(scoring, run=RescoredRun(scoring.run, number), merged=None)
+        apart = scoring.run.with_logs_in(f"scoring-{number}")
+        again = replace(scoring, run=apart, merged=None, keep_first_results=True)
         scorings.append(score_run(replace(anew, attempts=False), again)[0].scored)
     content = {**content, "repeats": flaky(scorings)}
     scoring.run.write_results(content)

@@ -43,13 +43,16 @@ def _score_on(
     left_out = {**scoring.skipped, **setup.skipped}
     jobs = [each for each in scoring.submissions if each.instance_id not in left_out]
     with run_log.RunLog(scoring.run.logs, scoring.run.name, command_line()):
-        _keep_config(scoring)
-        _write_bundle(scoring, by_id)
+        if not scoring.keep_first_results:
+            _keep_config(scoring)
+            _write_bundle(scoring, by_id)
         work = _work(options, scoring, setup, by_id, jobs)
         scored = _score_all(scoring, setup, work, jobs)
         limits = {"test_timeout_seconds": options.test_timeout_seconds, "network": options.network}
         report = _report(scoring, scored, left_out, {**setup.record(), "limits": limits, "grading": GRADING})
         content = results(report)
+        if scoring.keep_first_results:
+            return report, content
         scoring.run.write_results(content)
         scoring.run.write_official_report(_official_report(scoring, scored))
         if options.attempts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import io
 import json
@@ -100,6 +101,12 @@ class Run:
         run = cls(real, real.name)
         run.folder = real
         run.logs = real.parents[1] / "logs" / real.name if len(real.parents) > 1 else real / "logs"
+        return run
+
+    def with_logs_in(self, name: str) -> Run:
+        """Return the same run with its logs in a folder of their own."""
+        run = copy.copy(self)
+        run.logs = self.logs / name
         return run
 
     @property
