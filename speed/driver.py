@@ -26,7 +26,7 @@ from retrial.grading import verdict_cache
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService, TaskDriver
 from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.predict.save import RunProgress, save_prediction, state
 from retrial.protocols import Context, Executor

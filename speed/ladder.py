@@ -29,7 +29,7 @@ from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions
 from retrial.predict.ladder import solve
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService, TaskDriver
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths

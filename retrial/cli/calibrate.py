@@ -20,17 +20,17 @@ from retrial.options import ReportOptions
 from retrial.patches import policy
 from retrial.patches.policy import Selection
 from retrial.protocols import Benchmark, WorkerNode
-from retrial.reports import tables
+from retrial.reports import console_tables
 from retrial.reports.results import SCHEMA
 from retrial.score import inputs
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer, eval_log, unmeasured
-from retrial.score.testbed import ScoringSetup, set_up
+from retrial.score.scoring_setup import ScoringSetup, set_up
 from retrial.score.worker import by_id, remote_scorer
 from retrial.store.runs import Run
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
-from retrial.system.locks import SCORING
+from retrial.system.run_locks import SCORING
 from retrial.types import Answer, Check, Outcome, Task, Verdict
 
 KIND = "calibration"
@@ -154,7 +154,7 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
         )
         content = results(run, benchmark, rows, setup, argv)
         run.write_results(content)
-    print(tables.calibration(content))
+    print(console_tables.calibration(content))
     print(f"\nResults: {run.results_path}")
     return ExitCode.NOT_MEASURED if content["not_measured"] else ExitCode.DONE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrial.benchmarks import shards
-from retrial.cli import arguments, compare, gate, groups
+from retrial.cli import arguments, compare, gate, score_groups
 from retrial.cli.calibrate import calibrate
 from retrial.cli.doctor import examine
 from retrial.errors import ExitCode, UsageError
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
         return compare.run(options, rest)
     group = None if options.gold or options.null or several else inputs.find_group(rest)
     if group is not None:
-        return groups.score(options, group)
+        return score_groups.score(options, group)
     return _score(options, inputs.from_runs(options, texts) if several else inputs.from_command(options, rest))
 
 

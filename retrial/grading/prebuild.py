@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from retrial.grading import cache_entries
+from retrial.grading import checksummed_file
 from retrial.protocols import Sandbox
 from retrial.system import paths
 from retrial.types import PREBUILT_FOLDER, Environment, Job, Prebuild, fingerprint
@@ -46,7 +46,7 @@ def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox)
 
 
 def _read(path: Path) -> dict[str, bytes] | None:
-    found: Any = cache_entries.read(path)
+    found: Any = checksummed_file.read(path)
     return None if found is None else {name: base64.b64decode(text) for name, text in found.items()}
 
 
@@ -58,6 +58,8 @@ def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, path:
         _failed_here.add(path)
         return {}
     made = {name.replace("/", "-"): content for name, content in sorted(execution.reports.items())}
-    cache_entries.write(path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True)
+    checksummed_file.write(
+        path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True
+    )
     _made_here.add(path)
     return made

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
-from retrial.grading import cache_entries
+from retrial.grading import checksummed_file
 from retrial.protocols import Sandbox
 from retrial.store.json_io import decode_canary, decode_verdict, to_exact_jsonl
 from retrial.system.secrets import MASKER
@@ -55,14 +55,14 @@ class Verdicts:
         """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
         path, content = self._path(name), to_exact_jsonl(value)
         if MASKER.redact_bytes(content) == content:
-            cache_entries.write(path, value, sure=True)
+            checksummed_file.write(path, value, sure=True)
         else:
             path.unlink(missing_ok=True)
             _LOG.warning("A result is not cached: there is a key in it.", extra={"file": str(path)})
 
     def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
         path = self._path(name)
-        value = cache_entries.read(path)
+        value = checksummed_file.read(path)
         if value is None:
             return None
         try:

@@ -24,7 +24,7 @@ from retrial.grading.visible_check import VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import ModelOptions
 from retrial.patches.workspace import open_workspace
-from retrial.predict.metering.driver import TaskDriver
+from retrial.predict.metering.driver_service import TaskDriver
 from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.predict.metering.resume import Earlier, Resumed
 from retrial.protocols import Agent, Model, Workspace

@@ -18,12 +18,12 @@ from retrial.predict import manifest, save
 from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import refuse_other_identity
 from retrial.predict.metering.budget import budget_for_runs
-from retrial.predict.metering.driver import DriverService
+from retrial.predict.metering.driver_service import DriverService
 from retrial.predict.plan import Plan
 from retrial.predict.save import RunProgress, not_measured, save_prediction, state
 from retrial.predict.worker import PredictWorker
 from retrial.protocols import Context, Executor, Sandbox
-from retrial.reports import tables
+from retrial.reports import console_tables
 from retrial.reports.analysis import rungs
 from retrial.sandboxes import choose
 from retrial.sandboxes.prepare import PreparedEnvironments, prepare_all, unsupported_tasks
@@ -33,7 +33,7 @@ from retrial.store.history import PredictionSummary
 from retrial.system import paths, run_log
 from retrial.system.console import NOTE, Progress, pluralise, say
 from retrial.system.host import DiskSpace
-from retrial.system.locks import PREDICTING
+from retrial.system.run_locks import PREDICTING
 from retrial.system.shutdown import Stop
 from retrial.types import Task
 
@@ -176,7 +176,7 @@ def _end(plan: Plan, so_far: RunProgress) -> int:
     if failed:
         print(f"{failed}\nCheck the agent's command, --agent-path and its keys, then run the same command again.\n")
     if any(rung.name for rung in plan.rungs):
-        print(tables.ladder(_ladder(plan, so_far), scored=False) + "\n")
+        print(console_tables.ladder(_ladder(plan, so_far), scored=False) + "\n")
     for change in save.served_model_changes(plan.run.config()["served"]):
         print(change)
     print(f"Predictions: {plan.run.folder}")

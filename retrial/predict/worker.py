@@ -13,7 +13,7 @@ from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.models import endpoints
 from retrial.predict.ladder import Ladder, solve
-from retrial.predict.metering.driver import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService, TaskDriver
 from retrial.predict.plan import Plan, make_ladder
 from retrial.protocols import WorkerNode
 from retrial.sandboxes.throttled import ThrottledSandbox

@@ -7,8 +7,8 @@ from typing import Any
 
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.tables import aligned
-from retrial.reports.tables import rate as shown_rate
+from retrial.reports.console_tables import aligned
+from retrial.reports.console_tables import rate as shown_rate
 from retrial.system.console import money, one_line
 
 SHOWN = 10

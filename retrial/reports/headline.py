@@ -8,18 +8,18 @@ from typing import Any
 
 from retrial import __version__
 from retrial.models.prices import no_price
-from retrial.reports import tables
+from retrial.reports import console_tables
 from retrial.reports.analysis import ladder_value, pick_quality
 from retrial.reports.analysis.selected_tasks import what_was_left
+from retrial.reports.console_tables import LISTED, reasons
 from retrial.reports.results import Report, totals
-from retrial.reports.tables import LISTED, reasons
 from retrial.system.console import first_few, money, one_line
 
 
 def render(report: Report, content: Mapping[str, Any]) -> str:
     remarks = [] if report.agent_failed else _remarks(report, content)
     told = ("\n".join(map(one_line, lines)) for lines in (remarks, summary(report, content)))
-    return "\n\n".join(filter(None, [*tables.of_run(content), *told]))
+    return "\n\n".join(filter(None, [*console_tables.of_run(content), *told]))
 
 
 def _remarks(report: Report, content: Mapping[str, Any]) -> list[str]:

@@ -75,9 +75,9 @@ def _containers(owner: str, place: str) -> Iterator[str]:
 
 
 def _cgroups(owner: str, place: str) -> Iterator[str]:
-    from retrial.sandboxes.bwrap import cgroup
+    from retrial.sandboxes.bwrap import limits
 
-    yield from cgroup.remove_orphans(owner, Path(place))
+    yield from limits.remove_orphans(owner, Path(place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from retrial.sandboxes.allowance import Meter
 from retrial.sandboxes.supervisor import CHUNK, Phase, SupervisorSession
+from retrial.sandboxes.time_allowance import Meter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

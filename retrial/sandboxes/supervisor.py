@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
 from retrial.sandboxes import report_archive
-from retrial.sandboxes.allowance import Meter, TimeAllowance
+from retrial.sandboxes.time_allowance import Meter, TimeAllowance
 from retrial.system import host
 from retrial.types import Execution, Job
 

@@ -12,7 +12,7 @@ from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_attempt
-from retrial.score.testbed import ScoringSetup
+from retrial.score.scoring_setup import ScoringSetup
 from retrial.score.worker import ScoreWorker
 from retrial.store import history
 from retrial.store.history import PredictionSummary

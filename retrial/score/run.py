@@ -18,13 +18,13 @@ from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_verdict
 from retrial.score.scorer import Scorer
-from retrial.score.testbed import ScoringSetup, set_up
+from retrial.score.scoring_setup import ScoringSetup, set_up
 from retrial.score.worker import ScoreWorker, remote_scorer
 from retrial.store import history
 from retrial.store.predictions import without_tests
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
-from retrial.system.locks import SCORING
+from retrial.system.run_locks import SCORING
 from retrial.types import Task
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from retrial.reports.analysis.attempt_outcomes import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import official_report
+from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
-from retrial.score.scored_rows import scored_row
 from retrial.score.scorer import Scored, eval_log, unmeasured
 from retrial.store.runs import Run
 from retrial.system import run_log

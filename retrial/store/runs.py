@@ -21,7 +21,7 @@ from retrial.patches.names import plain_path
 from retrial.store import integrity, spending
 from retrial.store.journal import Journal
 from retrial.store.json_io import from_json, to_json
-from retrial.system import locks
+from retrial.system import run_locks
 from retrial.system.console import NOTE, say
 from retrial.system.files import (
     read_file,
@@ -32,7 +32,7 @@ from retrial.system.files import (
     write_data,
     write_if_other,
 )
-from retrial.system.locks import RunLock
+from retrial.system.run_locks import RunLock
 from retrial.system.secrets import MASKER
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
@@ -167,7 +167,7 @@ class Run:
         Raises: UsageError while another process holds it, or when a folder of the run is a symlink.
         """
         self.refuse_links()
-        with locks.run_lock(self.folder, self.name, claim) as lost:
+        with run_locks.run_lock(self.folder, self.name, claim) as lost:
             yield lost
 
     def refuse_links(self) -> None:

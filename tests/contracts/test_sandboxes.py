@@ -16,7 +16,7 @@ from retrial import registry
 from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import probe
-from retrial.sandboxes.bwrap import cgroup
+from retrial.sandboxes.bwrap import limits as job_limits
 from retrial.system import leases
 from retrial.types import Environment, Execution, Job, Limits
 from tests.parts import PYTHON, ready, require
@@ -434,11 +434,11 @@ def test_it_says_what_it_is(sandbox: Sandbox) -> None:
 
 
 def test_the_cache_key_and_run_json_name_limits_that_the_kernel_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox, own = ready("bwrap"), cgroup.method()
+    sandbox, own = ready("bwrap"), job_limits.method()
     digests = set()
     for name, bounded in (("supervisor", True), ("rlimits", False)):
-        method = cgroup.Method(name=name, open=own.open, bounded=bounded)
-        monkeypatch.setattr(cgroup, "method", lambda method=method: method)
+        method = job_limits.Method(name=name, open=own.open, bounded=bounded)
+        monkeypatch.setattr(job_limits, "method", lambda method=method: method)
         digests.add(sandbox.digest(PYTHON))
         assert ("memory" in sandbox.describe()) == (not bounded)
     assert len(digests) == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from retrial.sandboxes import docker
-from retrial.sandboxes.bwrap import cgroup
+from retrial.sandboxes.bwrap import limits
 from retrial.system import leases, paths, scratch
 from retrial.system.leases import ResourceKind
 from retrial.types import Limits
@@ -72,7 +72,7 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
 def left_by(owner: str) -> dict[ResourceKind, list[str]]:
     """What there is of it."""
     places = {*scratch.places(), Path(os.environ.get("TMPDIR", "/tmp"))}
-    parents = {folder for name, folder in cgroup._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
+    parents = {folder for name, folder in limits._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
     found = {
         ResourceKind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch.prefix(owner)}*")],
         ResourceKind.CGROUPS: [str(path) for parent in parents for path in parent.glob(f"{owner}-*")],
@@ -105,7 +105,7 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     run: Run, tmp_path: Path, marker: str
 ) -> None:
     ready("bwrap")
-    other = cgroup.method().open(Limits())
+    other = limits.method().open(Limits())
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
         assert left_by(owner)[ResourceKind.FOLDERS]
@@ -161,7 +161,7 @@ def test_an_agent_on_the_host_lives_until_the_next_start(run: Run, tmp_path: Pat
 # Its bwrap dies, as it does with us, before it has told its copy to begin: seen in one of four kills of a busy program.
 SPEECHLESS = """
 import os, pathlib, re, signal, subprocess
-from retrial.sandboxes.bwrap import process, cgroup, user_namespace
+from retrial.sandboxes.bwrap import process, limits, user_namespace
 from retrial.types import Limits
 
 def wait(self, child):
@@ -172,7 +172,7 @@ def wait(self, child):
 
 user_namespace.Nobody.introduce = wait
 pipe = subprocess.PIPE
-slot = cgroup.method().open(Limits())
+slot = limits.method().open(Limits())
 process.Bubble(["true"], process.View(disk_mb=1), slot, Limits(), stdin=pipe, stderr=pipe)
 """
 

@@ -20,7 +20,7 @@ from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService, TaskDriver
 from retrial.predict.metering.metered_chat import MeteredChat, Sampling
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop

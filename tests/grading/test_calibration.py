@@ -13,7 +13,7 @@ from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality, differing, shown
 from retrial.protocols import Sandbox
-from retrial.reports.tables import calibration
+from retrial.reports.console_tables import calibration
 from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
 from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict

@@ -12,8 +12,8 @@ import pytest
 
 from retrial.reports.headline import render, summary
 from retrial.reports.results import Report, results
+from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
-from retrial.score.scored_rows import scored_row
 from retrial.system import console
 from retrial.types import Outcome
 from tests.support.rows import attempt, record, row

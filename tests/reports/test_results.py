@@ -10,7 +10,7 @@ import pytest
 from retrial.chat import Usage
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.score.scored_rows import scored_row
+from retrial.score.make_row import scored_row
 from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from retrial.reports import tables
+from retrial.reports import console_tables
 from tests.support.sides import content
 
 
 def shown(**row: Any) -> str:
     found = content("it", "+")
     found["instances"][0].update(row)
-    return "\n".join(tables.of_run(found))
+    return "\n".join(console_tables.of_run(found))
 
 
 def counts(**numbers: int) -> dict[str, Any]:

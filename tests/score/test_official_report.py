@@ -13,8 +13,8 @@ import pytest
 
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.score import official_report
+from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
-from retrial.score.scored_rows import scored_row
 from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
 from retrial.types import Outcome, Required

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from retrial.executors.limiter import FairLimiter
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService, TaskDriver
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 

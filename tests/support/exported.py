@@ -9,7 +9,7 @@ from typing import Any
 
 from retrial.grading.tamper_report import Tampering
 from retrial.reports.results import Report, results
-from retrial.score.scored_rows import scored_row
+from retrial.score.make_row import scored_row
 from retrial.score.scorer import Scored
 from retrial.store import history
 from retrial.store.json_io import to_json

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.results import Report, results
-from retrial.score.scored_rows import scored_row
+from retrial.score.make_row import scored_row
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
 from tests.support.rows import row

@@ -13,8 +13,8 @@ from retrial.chat import Reply, Usage
 from retrial.patches.apply import diff
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
+from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
-from retrial.score.scored_rows import scored_row
 from retrial.score.scorer import Scored, eval_log
 from retrial.store import history, transcript
 from retrial.store.journal import Line

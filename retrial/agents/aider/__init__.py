@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from retrial.agents import isolation
+from retrial.agents.aider import driver_report as aider_report
 from retrial.agents.aider import install
-from retrial.agents.aider import report as aider_report
+from retrial.agents.aider.driver_report import AiderReport, Route
 from retrial.agents.aider.install import Installation
-from retrial.agents.aider.report import AiderReport, Route
 from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered

@@ -16,7 +16,7 @@ from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import cgroup, process, user_namespace
+from retrial.sandboxes.bwrap import limits, process, user_namespace
 from retrial.types import Verdict
 
 VISIBLE = ("/usr", *process.MERGED, *process.ETC_NETWORK)
@@ -37,7 +37,7 @@ class BwrapCell:
         return runner.trial(self, self._given.paths)
 
     def describe(self) -> Mapping[str, object]:
-        about = {"cell": "bwrap", "bwrap": process.version(), "limits": cgroup.method().name}
+        about = {"cell": "bwrap", "bwrap": process.version(), "limits": limits.method().name}
         return {"isolated": self.isolated, **about, **self._given.describe()}
 
     def run(
@@ -52,7 +52,7 @@ class BwrapCell:
             with (
                 runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=python) as kit,
                 TestsSocket(kit.folder, check) as tests,
-                closing(cgroup.method().open(process.with_room(LIMITS))) as slot,
+                closing(limits.method().open(process.with_room(LIMITS))) as slot,
                 _start(kit, self._view(kit, workspace, shown), slot) as bubble,
             ):
                 bubble.open_pipes()
@@ -75,7 +75,7 @@ class BwrapCell:
         )
 
 
-def _start(kit: StagedFiles, view: process.View, slot: cgroup.JobLimits) -> process.Bubble:
+def _start(kit: StagedFiles, view: process.View, slot: limits.JobLimits) -> process.Bubble:
     return process.Bubble(kit.command, view, slot, LIMITS, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

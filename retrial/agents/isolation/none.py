@@ -15,7 +15,7 @@ from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace
-from retrial.sandboxes.bwrap import cgroup
+from retrial.sandboxes.bwrap import limits
 from retrial.system import leases
 from retrial.types import Verdict
 
@@ -67,7 +67,7 @@ def _kill(popen: subprocess.Popen[bytes]) -> None:
     """All that is in its session, and wait until it is gone."""
     if popen.returncode is not None:
         return
-    end = time.monotonic() + cgroup.PATIENCE
+    end = time.monotonic() + limits.PATIENCE
     with suppress(ProcessLookupError):
         os.killpg(popen.pid, signal.SIGKILL)
         popen.wait()

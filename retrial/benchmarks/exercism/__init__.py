@@ -23,7 +23,7 @@ from retrial.benchmarks.exercism.exercise import (
     read_files,
 )
 from retrial.errors import UsageError
-from retrial.grading import cache_entries
+from retrial.grading import checksummed_file
 from retrial.language import Language, Suite
 from retrial.patches import apply, checkouts, git
 from retrial.patches.checkouts import RepositoryCommit
@@ -216,10 +216,10 @@ def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes], *, f
     """Kept: git takes longer to make it than all else that an empty patch or a known verdict takes."""
     name = fingerprint(GRADING, digests(base), digests(after))
     path = paths.cache() / "patches" / name[:2] / f"{name}.json"
-    found = None if fresh else cache_entries.read(path)
+    found = None if fresh else checksummed_file.read(path)
     if not isinstance(found, str):
         found = apply.diff(base, after)
-        cache_entries.write(path, found)
+        checksummed_file.write(path, found)
     return found
 
 

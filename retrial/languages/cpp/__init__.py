@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.cpp import canary
 from retrial.types import PREBUILT_FOLDER, Prebuild
 
@@ -133,8 +133,8 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return suite.command
-    run = host.ANNOUNCE_BUILD + CONFIGURE + USE_PREBUILT + MAKE + host.ANNOUNCE_TEST + RUN
-    return run if suite.hidden else host.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
+    run = shared.ANNOUNCE_BUILD + CONFIGURE + USE_PREBUILT + MAKE + shared.ANNOUNCE_TEST + RUN
+    return run if suite.hidden else shared.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
 
 
 def prebuild(files: Mapping[str, bytes]) -> Prebuild | None:
@@ -155,7 +155,7 @@ def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mappin
 def toolchain() -> Toolchain | str:
     if gone := [tool for tool in PROGRAMS if not shutil.which(tool, path=PATH)]:
         return f"'{gone[0]}' is not in {PATH}: install g++, cmake and make, or use Docker."
-    said = {tool: host.say("env", f"PATH={PATH}", "sh", "-c", command) for tool, command in TOOLS.items()}
+    said = {tool: shared.say("env", f"PATH={PATH}", "sh", "-c", command) for tool, command in TOOLS.items()}
     if broken := [tool for tool in PROGRAMS if not said[tool]]:
         return f"'{broken[0]}' does not say its version: install it anew, or use Docker."
     version = ", ".join(text.splitlines()[0] for text in said.values() if text)

@@ -6,7 +6,7 @@ import os
 import shlex
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.go import canary, renaming
 
 # Its build cache may be read-only: what is there is used, what a job would add is lost.
@@ -54,7 +54,7 @@ def make() -> Language:
         tools={"go": "go version", "gofmt": "command -v gofmt"},
         toolchain=toolchain,
         script=script,
-        reference=host.pair_in_order,
+        reference=shared.pair_in_order,
         error_line_pattern=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
         checked=renaming.renamed,
         canaries=canary.canaries,
@@ -66,18 +66,18 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
-    run = host.ANNOUNCE_BUILD + RUN
+    run = shared.ANNOUNCE_BUILD + RUN
     if suite.hidden:
         return SETTINGS + run
-    return SETTINGS + host.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
+    return SETTINGS + shared.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
 
 
 def toolchain() -> Toolchain | str:
-    if gone := host.missing(("go",), "Go"):
+    if gone := shared.missing(("go",), "Go"):
         return gone
-    version, root = host.say("go", "version"), host.say("go", "env", "GOROOT")
+    version, root = shared.say("go", "version"), shared.say("go", "env", "GOROOT")
     if not version or not root:
         return "'go version' fails here: install Go anew, or use Docker."
     return Toolchain(
-        version=version, binds=host.folders(os.path.realpath(root)), path=(f"{os.path.realpath(root)}/bin",)
+        version=version, binds=shared.folders(os.path.realpath(root)), path=(f"{os.path.realpath(root)}/bin",)
     )

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.java import canary
 from retrial.system.paths import PROJECT
 
@@ -99,8 +99,8 @@ def make() -> Language:
 def script(suite: Suite) -> str:
     if suite.command:
         return SETTINGS + suite.command
-    run = host.ANNOUNCE_BUILD + RUN
-    return SETTINGS + run if suite.hidden else SETTINGS + host.write_lint_step(LINT) + run
+    run = shared.ANNOUNCE_BUILD + RUN
+    return SETTINGS + run if suite.hidden else SETTINGS + shared.write_lint_step(LINT) + run
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -125,9 +125,9 @@ def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mappin
 
 
 def toolchain() -> Toolchain | str:
-    if gone := host.missing(("mvn",), "Maven and a JDK"):
+    if gone := shared.missing(("mvn",), "Maven and a JDK"):
         return gone
-    said = host.say("mvn", "-B", "-version")
+    said = shared.say("mvn", "-B", "-version")
     # As Maven finds it: by JAVA_HOME, by the PATH or by a setting of its own.
     maven, home, jdk = (
         re.search(pattern, said, re.MULTILINE)
@@ -136,12 +136,12 @@ def toolchain() -> Toolchain | str:
     if not (maven and home and jdk):
         return "'mvn -version' fails here: install Maven and a JDK anew, or use Docker."
     roots = os.path.realpath(jdk[1]), os.path.realpath(home[1])
-    version = host.say(f"{roots[0]}/bin/javac", "-version")
+    version = shared.say(f"{roots[0]}/bin/javac", "-version")
     if not version:
         return f"Maven runs on {jdk[1]}, which has no working javac: install a JDK, or use Docker."
     return Toolchain(
         version=f"{version}, Maven {maven[1]}",
-        binds=host.folders(*roots, *_configuration(roots)),
+        binds=shared.folders(*roots, *_configuration(roots)),
         path=tuple(f"{root}/bin" for root in roots),
     )
 

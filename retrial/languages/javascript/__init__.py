@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.javascript import canary, node_test
 from retrial.patches import policy
 from retrial.types import Canary
@@ -93,7 +93,7 @@ def make() -> Language:
         },
         toolchain=toolchain,
         script=script,
-        reference=host.pair_in_order,
+        reference=shared.pair_in_order,
         checked=checked,
         canaries=canaries,
         suspicious=SUSPICIOUS,
@@ -109,10 +109,10 @@ def script(suite: Suite) -> str:
     # By path Jest would run helpers of the tests as well.
     tests = shlex.join([path for path in suite.tests if policy.matches(path, RUN)] or suite.tests)
     if suite.hidden:
-        return SETTINGS + host.ANNOUNCE_TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
+        return SETTINGS + shared.ANNOUNCE_TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
     run = node_test.SCRIPT.replace("{tests}", tests) if node else VISIBLE
-    return SETTINGS + host.write_lint_step(lint) + host.ANNOUNCE_TEST + run
+    return SETTINGS + shared.write_lint_step(lint) + shared.ANNOUNCE_TEST + run
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
@@ -127,9 +127,9 @@ def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 def toolchain() -> Toolchain | str:
     """The program that is behind any shim, and the libraries that it says it has loaded."""
     # Its npm is for making the store; jobs have their own there.
-    if gone := host.missing(("node", "npm"), "Node.js with npm"):
+    if gone := shared.missing(("node", "npm"), "Node.js with npm"):
         return gone
-    version, *parts = host.say("node", "-p", ABOUT).splitlines() or [""]
+    version, *parts = shared.say("node", "-p", ABOUT).splitlines() or [""]
     if not version or not parts:
         return "'node' does not run here: install Node.js anew, or use Docker."
     files = sorted({os.path.normpath(part) for part in parts if os.path.isfile(part)})

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial.language import Language, Suite
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.python import canary, toolchain
 from retrial.system import scratch, subprocesses
 
@@ -84,7 +84,7 @@ def make() -> Language:
         tools={"python3": "python3 --version", "pytest": "python3 -m pytest --version"},
         toolchain=toolchain.toolchain,
         script=script,
-        reference=host.pair_in_order,
+        reference=shared.pair_in_order,
         lint=lint,
         canaries=canary.canaries,
         suspicious=SUSPICIOUS,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial.language import Language, Suite, Toolchain
-from retrial.languages import host
+from retrial.languages import shared
 from retrial.languages.rust import canary, cargo_toml
 
 MANIFEST = "Cargo.toml"
@@ -109,24 +109,24 @@ def script(suite: Suite) -> str:
         return settings + suite.command
     found = [match[1] for match in map(TARGET.fullmatch, suite.tests) if match]
     build = BUILD.format(targets=shlex.join(f"--test={target}" for target in found))
-    run = host.ANNOUNCE_BUILD + build + host.ANNOUNCE_TEST + RUN.format(targets=shlex.join(found))
-    return settings + ("" if suite.hidden else host.write_lint_step(LINT)) + run
+    run = shared.ANNOUNCE_BUILD + build + shared.ANNOUNCE_TEST + RUN.format(targets=shlex.join(found))
+    return settings + ("" if suite.hidden else shared.write_lint_step(LINT)) + run
 
 
 def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:
     sources = tuple(path for path in solution if path != MANIFEST)
     examples = {path: content for path, content in example.items() if path != EXAMPLE_MANIFEST}
     manifest = {MANIFEST: example[EXAMPLE_MANIFEST]} if EXAMPLE_MANIFEST in example else {}
-    return {**host.pair_in_order(sources, examples), **manifest}
+    return {**shared.pair_in_order(sources, examples), **manifest}
 
 
 def toolchain() -> Toolchain | str:
     # A linker is no part of Rust.
-    if gone := host.missing(("rustc", "cargo", "cc"), "Rust and a C compiler"):
+    if gone := shared.missing(("rustc", "cargo", "cc"), "Rust and a C compiler"):
         return gone
     # What is on the PATH may be rustup's, which starts the real one and wants its home for that.
-    root = os.path.realpath(host.say("rustc", "--print", "sysroot") or "/none")
-    version = host.say(f"{root}/bin/rustc", "--version")
+    root = os.path.realpath(shared.say("rustc", "--print", "sysroot") or "/none")
+    version = shared.say(f"{root}/bin/rustc", "--version")
     if not version or not Path(root, "bin", "cargo").exists():
         return "'rustc --print sysroot' names no toolchain with cargo: install Rust anew, or use Docker."
-    return Toolchain(version=version, binds=host.folders(root), path=(f"{root}/bin",))
+    return Toolchain(version=version, binds=shared.folders(root), path=(f"{root}/bin",))

@@ -12,7 +12,7 @@ from retrial.chat import Backoff, CallId, Message, Reply, Request, Usage
 from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
 from retrial.models.prices import Price
 from retrial.predict.metering.budget import worst_case_cost
-from retrial.predict.metering.driver import TaskDriver
+from retrial.predict.metering.driver_service import TaskDriver
 from retrial.predict.metering.resume import Resumed
 from retrial.protocols import Model
 from retrial.types import Verdict

@@ -15,7 +15,8 @@ from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.language import Language, Toolchain
 from retrial.protocols import Context
 from retrial.sandboxes import stream, supervisor
-from retrial.sandboxes.bwrap import cgroup, process, toolchain_store
+from retrial.sandboxes.bwrap import limits as job_limits
+from retrial.sandboxes.bwrap import process, toolchain_store
 from retrial.sandboxes.probe import numbers
 from retrial.system import host
 from retrial.system.paths import secret_paths, secrets_below
@@ -69,13 +70,13 @@ class Bwrap:
     def digest(self, environment: Environment) -> str:
         version = _toolchain(environment.language).version
         store = toolchain_store.digest(environment.language, version)
-        method = cgroup.method()
+        method = job_limits.method()
         # Limits that the kernel does not hold may end a job where it would not.
         limits = [] if method.by_kernel else [method.name]
         return fingerprint(self.name, environment.name, version, *([store] if store else []), *limits)
 
     def describe(self) -> Mapping[str, str]:
-        method = cgroup.method()
+        method = job_limits.method()
         memory = {} if method.bounded else {"memory": UNBOUNDED}
         return {"sandbox": self.name, "version": process.version(), "limits": method.name, **memory}
 
@@ -86,7 +87,7 @@ class Bwrap:
         process.check_tool()
         session = supervisor.SupervisorSession(job)
         try:
-            with closing(cgroup.method().open(process.with_room(job.limits))) as slot:
+            with closing(job_limits.method().open(process.with_room(job.limits))) as slot:
                 with _start(job, slot, self._hidden) as bubble:
                     timed_out = stream.converse(session, _channel(bubble, session), slot)
                 return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
@@ -98,7 +99,7 @@ def make(context: Context) -> Bwrap:
     return Bwrap(secret_paths(getattr(context.options, "benchmark", "")))
 
 
-def _start(job: Job, slot: cgroup.JobLimits, hidden: tuple[Path, ...]) -> process.Bubble:
+def _start(job: Job, slot: job_limits.JobLimits, hidden: tuple[Path, ...]) -> process.Bubble:
     command, view, pipe = supervisor.command(job), _view(job, hidden), subprocess.PIPE
     return process.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
 

@@ -16,7 +16,8 @@ from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import cgroup, seccomp, user_namespace
+from retrial.sandboxes.bwrap import limits as job_limits
+from retrial.sandboxes.bwrap import seccomp, user_namespace
 from retrial.system import leases
 from retrial.types import Limits
 
@@ -61,7 +62,7 @@ class Bubble:
     """bwrap while it runs one command; afterwards every process in it is dead."""
 
     def __init__(
-        self, command: Iterable[str], view: View, slot: cgroup.JobLimits, limits: Limits, *, stdin: int, stderr: int
+        self, command: Iterable[str], view: View, slot: job_limits.JobLimits, limits: Limits, *, stdin: int, stderr: int
     ) -> None:
         """`stdin` and `stderr` as for a subprocess; stdout is a pipe."""
         self._slot = slot
@@ -97,7 +98,7 @@ class Bubble:
             with suppress(ProcessLookupError):
                 self._ended = os.pidfd_open(child)
             self._slot.adopt(child)
-            for process in (child, *cgroup.children(child)):
+            for process in (child, *job_limits.children(child)):
                 _limit(process)
         except SandboxError:
             self.__exit__()
@@ -129,7 +130,7 @@ class Bubble:
         if self._ended >= 0:
             ending = select.poll()
             ending.register(self._ended, select.POLLIN)
-            ending.poll(1000 * cgroup.PATIENCE)
+            ending.poll(1000 * job_limits.PATIENCE)
             # Forgotten first: an interrupt between the two must not lead to closing it twice.
             ended, self._ended = self._ended, -1
             os.close(ended)
@@ -179,7 +180,7 @@ def _limit(process: int) -> None:
 
 
 def _inside(limits: Limits) -> tuple[str, ...]:
-    commands = cgroup.method().inside(limits)
+    commands = job_limits.method().inside(limits)
     return ("sh", "-c", commands + 'exec "$@"', "sh") if commands else ()
 
 

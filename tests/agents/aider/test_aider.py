@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from retrial.agents import aider
+from retrial.agents.aider import driver_report as aider_report
 from retrial.agents.aider import install
-from retrial.agents.aider import report as aider_report
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import AgentCommand, AgentExit
 from retrial.attempts import AgentResult

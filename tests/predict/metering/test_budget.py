@@ -26,7 +26,7 @@ from retrial.models.prices import Price, price
 from retrial.options import HarnessOptions, ModelChoice, ModelSettings
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, prompt_tokens, task_budget, worst_case_cost
-from retrial.predict.metering.driver import DriverService
+from retrial.predict.metering.driver_service import DriverService
 from retrial.protocols import Chat, ModelContext, Sandbox, Workspace
 from retrial.store.journal import Journal
 from retrial.store.runs import Run

@@ -17,8 +17,8 @@ from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, T
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
+from retrial.score.make_row import scored_row
 from retrial.score.save import save_attempt
-from retrial.score.scored_rows import scored_row
 from retrial.store import history
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run

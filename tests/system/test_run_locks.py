@@ -11,13 +11,13 @@ import pytest
 
 from retrial.errors import UsageError
 from retrial.store.runs import Run
-from retrial.system.locks import PREDICTING, SCORING
+from retrial.system.run_locks import PREDICTING, SCORING
 from tests.conftest import PROJECT
 
 HOLDER = """
 import sys
 from pathlib import Path
-from retrial.system.locks import PREDICTING
+from retrial.system.run_locks import PREDICTING
 from retrial.store.runs import Run
 
 with Run(Path(sys.argv[1]), "it").lock(PREDICTING):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.grading import cache_entries, verdict_cache
+from retrial.grading import checksummed_file, verdict_cache
 from retrial.grading.verdict_cache import Verdicts
 from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome, Verdict
@@ -22,8 +22,8 @@ def entry(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("value", ["return a + b\n", "", {"a": ["ä", None, 1.5, "\udc80"]}, [], {}])
 def test_a_value_comes_back_as_it_was(entry: Path, value: object) -> None:
-    cache_entries.write(entry, value)
-    assert cache_entries.read(entry) == value
+    checksummed_file.write(entry, value)
+    assert checksummed_file.read(entry) == value
 
 
 def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,12 +31,12 @@ def test_what_looks_like_a_key_is_not_masked(entry: Path, monkeypatch: pytest.Mo
     known.add(SECRET)
     for module in ("retrial.store.json_io", "retrial.system.files", "retrial.grading.verdict_cache"):
         monkeypatch.setattr(f"{module}.MASKER", known)
-    cache_entries.write(entry, f"key = '{SECRET}'")
-    assert cache_entries.read(entry) == f"key = '{SECRET}'"
+    checksummed_file.write(entry, f"key = '{SECRET}'")
+    assert checksummed_file.read(entry) == f"key = '{SECRET}'"
 
 
 def test_nothing_is_kept_at_a_path_that_does_not_exist(entry: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cache_entries.read(entry) is None
+    assert checksummed_file.read(entry) is None
     assert capsys.readouterr().err == ""
 
 
@@ -52,16 +52,16 @@ def test_nothing_is_kept_at_a_path_that_does_not_exist(entry: Path, capsys: pyte
     ],
 )
 def test_a_damaged_entry_is_named_and_not_used(entry: Path, change: object, capsys: pytest.CaptureFixture[str]) -> None:
-    cache_entries.write(entry, "return a + b\n")
+    checksummed_file.write(entry, "return a + b\n")
     entry.write_bytes(change(entry.read_bytes()))  # type: ignore[operator]
-    assert cache_entries.read(entry) is None
+    assert checksummed_file.read(entry) is None
     assert str(entry) in capsys.readouterr().err
 
 
 def test_an_entry_of_an_older_version_is_left_without_a_word(entry: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry.parent.mkdir()
     entry.write_text('"return a + b"\n')
-    assert cache_entries.read(entry) is None
+    assert checksummed_file.read(entry) is None
     assert capsys.readouterr().err == ""
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from retrial.errors import SandboxError
-from retrial.sandboxes.bwrap import memory as job_memory
+from retrial.sandboxes.bwrap import memory_supervisor as job_memory
 from retrial.system import leases
 from retrial.types import Limits
 

@@ -8,7 +8,7 @@ from typing import Any
 from retrial import __version__
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
-from retrial.reports import tables, write
+from retrial.reports import console_tables, write
 from retrial.reports.analysis import repeats as repeat_statistics
 from retrial.reports.analysis.repeats import IDENTICAL, Repeat
 from retrial.reports.analysis.rungs import Compared, side_by_side
@@ -76,7 +76,7 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, Scorin
 
 def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
     content = _results(grid, side_by_side(found, missing))
-    return content, tables.comparison(content)
+    return content, console_tables.comparison(content)
 
 
 def _repeats_results(group: Run, found: Sequence[Repeat], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
@@ -106,13 +106,13 @@ def repeats_table(content: Mapping[str, Any]) -> str:
             row["run"],
             str(row["seed"]),
             f"{row['resolved']}/{row['of']}",
-            tables.rate(row),
+            console_tables.rate(row),
             f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
             money(row["cost"]),
         )
         for row in content["runs"]
     ]
-    shown = tables.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
+    shown = console_tables.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
     return f"{shown}\n\n" + "\n".join([*_summary(content), *_remarks(content)])
 
 

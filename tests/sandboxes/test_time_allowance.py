@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrial.sandboxes.allowance import PAUSE, TimeAllowance
+from retrial.sandboxes.time_allowance import PAUSE, TimeAllowance
 from retrial.types import Limits
 
 LIMITS = Limits(seconds=800, cpu_seconds=100, cpus=2)
