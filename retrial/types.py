@@ -288,7 +288,7 @@ class Check:
     reinstall: Reinstall | None = None
     """Where the image holds the tree and the script installs it; None with a network, where that needs no care."""
     required: Required | None = None
-    """In place of `reader` and `expected`: the benchmark's own log parser and list of tests."""
+    """In place of `result_parser` and `expected`: the benchmark's own log parser and list of tests."""
     limits: Limits = Limits()
     """All but the time, which is `timeout` and `patience`."""
     network: bool = False

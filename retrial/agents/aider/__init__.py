@@ -16,7 +16,8 @@ from retrial.agents.aider import driver_report as aider_report
 from retrial.agents.aider import install
 from retrial.agents.aider.driver_report import AiderReport, Route
 from retrial.agents.aider.install import Installation
-from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY
+from retrial.agents.edit import FEEDBACK_LINES, LAZY
+from retrial.agents.edit.prompts import FAILED
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
 from retrial.attempts import AgentResult

@@ -11,6 +11,7 @@ from typing import Any
 
 from retrial import formats, registry
 from retrial.agents.edit import file_picker
+from retrial.agents.edit.prompts import FAILED, LINT, UNCHANGED
 from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
 from retrial.attempts import AgentResult
 from retrial.chat import Message, Reply, ToolCall
@@ -22,25 +23,9 @@ from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
 
 FEEDBACK_LINES = 50
-
-FAILED = """\
-{output}
-
-####
-
-See the testing errors above.
-The tests are correct.
-Fix the code in {files} to resolve the errors."""
 REPEATED = "the model repeated a malformed reply word for word and was not asked again"
-LINT = """\
-{errors}
-
-Fix these errors in {files}."""
-UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
-
 PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *file_picker.PROMPTS, *formats.SHARED)
 """Part of a run's identity."""
-
 # What a model writes instead of code: a comment with an ellipsis.
 LAZY = re.compile(r"^[+ ]?[^\S\n]*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 
