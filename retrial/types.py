@@ -196,7 +196,7 @@ class Reinstall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Required:
+class OfficialTests:
     """What SWE-bench asks of a log: these tests, as its own parser and grading see them; others may fail."""
 
     parser: str
@@ -287,7 +287,7 @@ class Check:
     prebuild: Prebuild | None = None
     reinstall: Reinstall | None = None
     """Where the image holds the tree and the script installs it; None with a network, where that needs no care."""
-    required: Required | None = None
+    required: OfficialTests | None = None
     """In place of `result_parser` and `expected`: the benchmark's own log parser and list of tests."""
     limits: Limits = Limits()
     """All but the time, which is `timeout` and `patience`."""
@@ -326,7 +326,9 @@ class Check:
         files = _digests(self.files)
         parser = PARSER_NAMES.get(self.result_parser, self.result_parser)
         how = (parser, self.timeout, self.patience, self.folder, expected, self.lint, self.allow_skips)
-        where = (repr(self.required), repr(self.limits), self.network)
+        # Caches of earlier versions hold the digest with the class's former name.
+        required = repr(self.required).replace("OfficialTests(", "Required(", 1)
+        where = (required, repr(self.limits), self.network)
         trust = (repr(self.canaries), sorted(self.run_may_change), self.failure_exit_codes)
         return fingerprint(self.script, files, *how, *where, *trust)
 

@@ -144,7 +144,7 @@ class Together:
     whole: str
     """Its name."""
     given: tuple[tuple[Shard, RunHistory], ...]
-    strangers: tuple[tuple[Shard, RunHistory], ...] = ()
+    foreign_shards: tuple[tuple[Shard, RunHistory], ...] = ()
     """Shards beside them that are of another whole."""
 
     @property
@@ -187,7 +187,7 @@ class Together:
 
     def notes(self) -> Iterator[str]:
         """What is odd about them, for people."""
-        for shard, each in self.strangers:
+        for shard, each in self.foreign_shards:
             yield f"'{each.run.name}' {self._why_not(shard, each)}"
         yield from self._other_settings()
         twice = [str(number) for number, times in self._numbers().items() if times > 1]
@@ -237,5 +237,5 @@ def together(found: Sequence[RunHistory]) -> Together | None:
     return Together(
         whole=whole,
         given=tuple((shard, each) for shard, each in cut if is_own(shard, each)),
-        strangers=tuple((shard, each) for shard, each in cut if not is_own(shard, each)),
+        foreign_shards=tuple((shard, each) for shard, each in cut if not is_own(shard, each)),
     )

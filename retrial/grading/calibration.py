@@ -14,7 +14,7 @@ from retrial.grading import canaries, verdict_cache
 from retrial.protocols import Sandbox
 from retrial.store import json_io
 from retrial.system.console import first_few
-from retrial.types import Answer, Canary, Required, Task, Verdict, fingerprint
+from retrial.types import Answer, Canary, OfficialTests, Task, Verdict, fingerprint
 
 RUNS = 3
 """Of the reference."""
@@ -110,7 +110,7 @@ def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdi
     verdicts.put_value(_key(task, answer, sandbox), found)
 
 
-def differing(gold: Sequence[Verdict], required: Required | None = None) -> tuple[str, ...]:
+def differing(gold: Sequence[Verdict], required: OfficialTests | None = None) -> tuple[str, ...]:
     """Tests that count and did not end the same way in all these runs, where each run came to its tests."""
     if not all(verdict.tests for verdict in gold):
         return ()

@@ -33,7 +33,7 @@ class Reference:
     canaries: tuple[Canary, ...] = ()
     """The best of those that the reference fails by an assertion."""
     cached: bool = False
-    hurried: bool = False
+    ran_out_of_time: bool = False
     """Candidates ran out of time: on another day there may be more canaries."""
 
     @property
@@ -76,7 +76,7 @@ def reference(
     if found is not None:
         return Reference(verdict=found[0], canaries=found[1], cached=True)
     known = _find_failing_canaries(task, answer.patch, check, sandbox)
-    if known.verdict.resolved and not known.hurried:
+    if known.verdict.resolved and not known.ran_out_of_time:
         verdicts.put_reference(name, known.verdict, known.canaries)
     return known
 
@@ -90,20 +90,22 @@ def _find_failing_canaries(task: Task, patch: str, check: Check, sandbox: Sandbo
         # Candidates get time of their own only after the task's own tests have ended.
         own = run(check, ())
         if not own.verdict.resolved:
-            return replace(own, hurried=True)
+            return replace(own, ran_out_of_time=True)
         check = replace(check, own_ended=True)
         first = run(check, whole)
     if not whole or first.verdict.resolved:
         return first
-    found = _fewer(partial(run, check), whole, hurried=first.timed_out)
+    found = _fewer(partial(run, check), whole, ran_out_of_time=first.timed_out)
     if not found.verdict.resolved:
         return found
     # It failed with all of them and passed with fewer: that may have been the moment, not the candidates.
     again = run(check, whole)
-    return again if again.strong else replace(found, hurried=found.hurried or again.timed_out)
+    return again if again.strong else replace(found, ran_out_of_time=found.ran_out_of_time or again.timed_out)
 
 
-def _fewer(run: Callable[[Sequence[Canary]], Reference], whole: Sequence[Canary], *, hurried: bool) -> Reference:
+def _fewer(
+    run: Callable[[Sequence[Canary]], Reference], whole: Sequence[Canary], *, ran_out_of_time: bool
+) -> Reference:
     """What smaller groups of candidates show, large ones first: one that cannot be compiled is not to cost all."""
     best: Reference | None = None
     groups = _halves(whole)
@@ -118,8 +120,8 @@ def _fewer(run: Callable[[Sequence[Canary]], Reference], whole: Sequence[Canary]
             best = found if best is None or not best.canaries else best
         else:
             groups += _halves(group)
-        hurried = hurried or found.timed_out
-    return replace(best or run(()), hurried=hurried)
+        ran_out_of_time = ran_out_of_time or found.timed_out
+    return replace(best or run(()), ran_out_of_time=ran_out_of_time)
 
 
 def _halves(group: Sequence[Canary]) -> list[Sequence[Canary]]:

@@ -40,7 +40,7 @@ class VisibleCheck:
         `earlier` is what this task's own has: what was asked then went by it, whatever the limits are now."""
         self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
         self._how, self._recorded = how, recorded or {}
-        self._earlier = {_gist(key): verdict for key, verdict in (earlier or {}).items()}
+        self._earlier = {_patch_key(key): verdict for key, verdict in (earlier or {}).items()}
         self._known: dict[str, tuple[Selection, Verdict]] = {}
         self._before: dict[str, Verdict] = {}
 
@@ -60,7 +60,7 @@ class VisibleCheck:
         if not selection.patch:
             return selection, nothing_to_check(selection)
         key = self._key(patch, selection)
-        recorded = self._earlier.get(_gist(key)) or self._recorded.get(key)
+        recorded = self._earlier.get(_patch_key(key)) or self._recorded.get(key)
         if recorded is not None:
             # Run again, the same tests would say the same in other words: how long they took, where they lie.
             return selection, recorded
@@ -117,7 +117,7 @@ class VisibleCheck:
         return replace(check, timeout=seconds, required=replace(check.required, pass_to_pass=green))
 
 
-def _gist(key: str) -> str:
+def _patch_key(key: str) -> str:
     """What was checked, however."""
     return key.partition("-")[0]
 

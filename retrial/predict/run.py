@@ -88,9 +88,9 @@ def _run_rest(plan: Plan, ladder: Ladder, sandbox: Sandbox, executor: Executor, 
     so_far = RunProgress(done=done, answered=answered, unmeasured=_close(plan, todo, ready))
     todo = [task for task in todo if task.instance_id not in so_far.unmeasured]
     # An agent that spends on its own cannot be gone on with: when it has begun, it comes to its end.
-    finishing = any(rung.spends for rung in ladder.rungs)
+    must_finish = any(rung.spends for rung in ladder.rungs)
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
-    bounded = ThrottledSandbox(sandbox, at_once, stop=None if finishing else stop)
+    bounded = ThrottledSandbox(sandbox, at_once, stop=None if must_finish else stop)
     try:
         if todo:
             _run_all(plan, ladder, bounded, todo, so_far, executor, stop)

@@ -69,7 +69,7 @@ class PredictWorker:
         driver = TaskDriver(task.instance_id, self.driver, self.ladder.max_cost)
         try:
             found = solve(task, self.ladder, self._check(task, driver), driver)
-            return replace(found, attempts=tuple(map(_brief, found.attempts)))
+            return replace(found, attempts=tuple(map(_without_output, found.attempts)))
         finally:
             self.driver.close(task.instance_id)
 
@@ -88,7 +88,7 @@ class PredictWorker:
         return replace(check, timeout=self.plan.options.test_timeout_seconds or check.timeout)
 
 
-def _brief(attempt: Attempt) -> Attempt:
+def _without_output(attempt: Attempt) -> Attempt:
     """Without what tests printed and what was said: the journal has that."""
     verdict = replace(attempt.verdict, stdout="", stderr="", telling="") if attempt.verdict else None
     effort = replace(attempt.effort, chat=()) if attempt.effort else None
@@ -108,7 +108,7 @@ def _solving(
     return PredictWorker(
         plan=plan,
         ladder=make_ladder(plan),
-        sandbox=there.sandbox.open(site, used, finishing=plan.spends),
+        sandbox=there.sandbox.open(site, used, must_finish=plan.spends),
         driver=driver,
         verdicts=verdicts,
         tasks={task.instance_id: task for task in plan.benchmark.tasks()},

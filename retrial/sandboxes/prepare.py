@@ -97,8 +97,8 @@ class RemoteSandbox:
         images = sorted((each for each in wanted if each.tree), key=lambda each: each.name)
         return cls(options=options, name=name, environments=frozenset(wanted.difference(images[1:])))
 
-    def open(self, site: WorkerNode, used: ThrottledSandbox, *, finishing: bool = False) -> ThrottledSandbox:
-        """Open it there. `used`: the driver's, which is told what is used. `finishing`: jobs start also when all else
+    def open(self, site: WorkerNode, used: ThrottledSandbox, *, must_finish: bool = False) -> ThrottledSandbox:
+        """Open it there. `used`: the driver's, which is told what is used. `must_finish`: jobs start also when all else
         stops.
 
         Raises: UsageError or SandboxError when what was found here is not there, or does not hold.
@@ -110,4 +110,4 @@ class RemoteSandbox:
         for why in ready.broken.values():
             raise EnvironmentMissing(why)
         at_once = min(site.slots, sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
-        return ThrottledSandbox(sandbox, at_once, stop=None if finishing else site.stop, noted=used.note)
+        return ThrottledSandbox(sandbox, at_once, stop=None if must_finish else site.stop, noted=used.note)

@@ -73,7 +73,7 @@ def merge(home: Path, sources: Sequence[MergedRun], name: str = "", tasks: Seque
     config = _config(run, sources, together, tasks)
     named = {"model_name_or_path": config["model_name_or_path"]}
     chosen = {key: _choose(key, sources) for key in sorted({key for each in found for key in each.records})}
-    records = {key: {**_record(key, sources, best, _brief), **named} for key, best in chosen.items()}
+    records = {key: {**_record(key, sources, best, _summary), **named} for key, best in chosen.items()}
     return Merged(past=RunHistory(run=run, stored=config, records=records), sources=sources, chosen=chosen)
 
 
@@ -120,7 +120,7 @@ def _choose(instance_id: str, sources: Sequence[MergedRun]) -> MergedRun:
     return min(having, key=lambda source: history.rank(source.past.records[instance_id]))
 
 
-def _brief(source: RunHistory, instance_id: str) -> PredictionSummary:
+def _summary(source: RunHistory, instance_id: str) -> PredictionSummary:
     return source.records[instance_id]
 
 

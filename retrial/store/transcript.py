@@ -73,11 +73,11 @@ def _heading(started: Line, result: Mapping[str, Any]) -> str:
 
 def _new(said: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """What was not said before: most questions carry the whole chat so far."""
-    same = [_gist(message) for message in messages[: len(said)]] == [_gist(message) for message in said]
+    same = [_message_key(message) for message in messages[: len(said)]] == [_message_key(message) for message in said]
     return messages[len(said) :] if same else messages
 
 
-def _gist(message: Mapping[str, Any]) -> tuple[object, ...]:
+def _message_key(message: Mapping[str, Any]) -> tuple[object, ...]:
     """A reply comes back without its reasoning: who spoke and what was called is enough to know it by."""
     text = "" if message["role"] == "assistant" else message["content"]
     return message["role"], text, json.dumps(message.get("calls", []))

@@ -18,7 +18,7 @@ from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.errors import UsageError
 from retrial.grading.judge import judge
 from retrial.sandboxes import report_archive
-from retrial.types import Check, Execution, Required
+from retrial.types import Check, Execution, OfficialTests
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
 from tests.support.exercises import write_exercise
 
@@ -109,7 +109,7 @@ def test_settings_are_refused_with_a_sentence_or_name_files_of_the_exercise(
 
 # Logs of SWE-bench
 
-REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
+REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 CHECK = Check(script="", files={}, result_parser="", required=REQUIRED)
 HEAD = f"{container_script.APPLIED}git apply\n{container_script.STARTED}{container_script.SCRIPT_WITHOUT_INSTALL}\n"
 LOG = f"""\

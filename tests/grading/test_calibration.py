@@ -16,7 +16,7 @@ from retrial.protocols import Sandbox
 from retrial.reports.console_tables import calibration
 from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
-from retrial.types import Execution, Job, Outcome, Required, Status, Task, Verdict
+from retrial.types import Execution, Job, OfficialTests, Outcome, Status, Task, Verdict
 from tests.grading.test_hangs import Recording
 from tests.support.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.support.rows import row
@@ -68,7 +68,7 @@ def test_a_skip_now_and_then_is_a_flicker_and_so_is_a_test_that_comes_and_goes()
 
 
 def test_of_a_repository_only_required_tests_count() -> None:
-    required = Required(parser="", fail_to_pass=("a",), pass_to_pass=())
+    required = OfficialTests(parser="", fail_to_pass=("a",), pass_to_pass=())
     assert differing((GOOD, BAD, GOOD), required) == ()
     assert differing((GOOD, replace(BAD, tests={"a": FAILED, "b": PASSED}), GOOD), required) == ("a",)
 

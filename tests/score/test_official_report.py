@@ -17,7 +17,7 @@ from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
-from retrial.types import Outcome, Required
+from retrial.types import OfficialTests, Outcome
 from tests.conftest import PROJECT
 from tests.support.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
 
@@ -211,7 +211,7 @@ def test_the_official_runner_makes_the_same_report_of_the_files_we_leave(tmp_pat
 
 
 def test_an_eval_type_of_its_own_is_graded_as_such() -> None:
-    required = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), eval_type="fail_only")
+    required = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), eval_type="fail_only")
     report = official_grader.report("a", required, "patch", output("PASSED t.py::old"))
     assert report is not None and report["a"]["resolved"] is True
 

@@ -12,9 +12,9 @@ from retrial.grading.judge import judge
 from retrial.patches.apply import diff
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored
-from retrial.types import Check, Environment, Execution, Outcome, Required, Task, Verdict
+from retrial.types import Check, Environment, Execution, OfficialTests, Outcome, Task, Verdict
 
-REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
+REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 CHECK = Check(
     script="run", files={"lean.sh": b"#!/bin/bash\npytest t.py\n"}, result_parser="", required=REQUIRED, timeout=1800
 )

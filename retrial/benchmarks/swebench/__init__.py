@@ -24,7 +24,7 @@ from retrial.patches.clones import RepositoryTree
 from retrial.patches.parser import normalise
 from retrial.protocols import Context
 from retrial.store.runs import file_name
-from retrial.types import Answer, Check, Environment, Limits, Prebuild, Reinstall, Required, Task
+from retrial.types import Answer, Check, Environment, Limits, OfficialTests, Prebuild, Reinstall, Task
 
 TASKS = RepositoryCommit(
     url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d"
@@ -157,7 +157,7 @@ class SweBench:
     def _check(
         self,
         scripts: Mapping[str, str],
-        required: Required,
+        required: OfficialTests,
         seconds: float,
         *,
         lint: bool = False,
@@ -209,8 +209,8 @@ class SweBench:
         )
 
 
-def _required(row: DatasetRow) -> Required:
-    return Required(parser=row.log_parser, instance_id=row.instance_id, repo=row.repo, version=row.version)
+def _required(row: DatasetRow) -> OfficialTests:
+    return OfficialTests(parser=row.log_parser, instance_id=row.instance_id, repo=row.repo, version=row.version)
 
 
 def _test_files(row: DatasetRow, test_patch: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.assertions import Rank
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Check, Environment, Required, Status
+from retrial.types import Canary, Check, Environment, OfficialTests, Status
 
 COPIES = 1
 """Strong canaries in one run: each takes as long as the test that it is a copy of, and a failure takes time to show."""
@@ -76,7 +76,7 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
     return replace(check, files={**check.files, **scripts}, planted=found.planted)
 
 
-def candidates(required: Required, files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+def candidates(required: OfficialTests, files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """A weak one, beside a test that the task is about if it can be, then copies of such tests; or none at all."""
     modules = [
         python_canary.tests(path, source, _named(required.fail_to_pass), Rank.CONVERTED)
@@ -115,7 +115,7 @@ def split_log(log: str, names: Sequence[str]) -> SplitLog:
 
 
 def list_failed(
-    required: Required, tests: Mapping[str, Status], found: SplitLog
+    required: OfficialTests, tests: Mapping[str, Status], found: SplitLog
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those of the canaries that failed as they must, and those that failed in another way.
 
@@ -164,7 +164,7 @@ def _name(test: str) -> str:
     return test.partition("[")[0].rpartition("::")[2].partition(" ")[0]
 
 
-def _weak(modules: Sequence[TestFile], required: Required) -> Canary | None:
+def _weak(modules: Sequence[TestFile], required: OfficialTests) -> Canary | None:
     """Only beside a test that is known to be run, and written as that is: it takes what tests there must take."""
     first, second = (frozenset(map(_name, tests)) for tests in (required.fail_to_pass, required.pass_to_pass))
 

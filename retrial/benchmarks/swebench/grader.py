@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from retrial.benchmarks.swebench import canaries, container_script, official_grader
 from retrial.benchmarks.swebench.canaries import FAILING
 from retrial.system.console import first_few
-from retrial.types import Check, Execution, Judgement, Outcome, Required, Status, Verdict, overtime
+from retrial.types import Check, Execution, Judgement, OfficialTests, Outcome, Status, Verdict, overtime
 
 TOLD = 45
 """Lines of a log."""
@@ -37,7 +37,7 @@ class ParsedRun:
     """Canaries that failed in another way."""
 
 
-def judge(check: Check, required: Required, execution: Execution) -> Verdict:
+def judge(check: Check, required: OfficialTests, execution: Execution) -> Verdict:
     """Pure: the same execution is always the same verdict."""
     seen = _see(check, required, execution)
     finding = _finding(check, required, execution, seen)
@@ -65,7 +65,7 @@ def judge(check: Check, required: Required, execution: Execution) -> Verdict:
     return _with(shown, _explained(shown)) if check.allow_skips else resolve_dispute(required, shown)
 
 
-def disagrees_with_official(required: Required, verdict: Verdict) -> bool:
+def disagrees_with_official(required: OfficialTests, verdict: Verdict) -> bool:
     """All is well by the official rules, and not by ours."""
     if verdict.outcome not in (Outcome.TAMPERED, Outcome.TESTS_FAILED, Outcome.BUILD_FAILED):
         return False
@@ -77,16 +77,16 @@ def disagrees_with_official(required: Required, verdict: Verdict) -> bool:
 
 def misses_network(check: Check, verdict: Verdict) -> bool:
     """Whether the log of an unresolved run says that there was no network, and there was none."""
-    return not (check.network or verdict.resolved) and bool(_missed(verdict))
+    return not (check.network or verdict.resolved) and bool(_network_words(verdict))
 
 
-def network_needed(required: Required, verdict: Verdict, reference: Verdict) -> str:
+def network_needed(required: OfficialTests, verdict: Verdict, reference: Verdict) -> str:
     """Why an unresolved run without a network says nothing of its patch; empty where it does.
 
     The log alone is no reason: a patch could print such words to have its failure left out. The reference must fail for
     want of a network too, in every required test that the patch fails.
     """
-    words = _missed(reference)
+    words = _network_words(reference)
     if reference.resolved or not words or (reference.tests and not verdict.tests):
         return ""
     if set(not_passed(required, verdict.tests)) - set(not_passed(required, reference.tests)):
@@ -94,11 +94,11 @@ def network_needed(required: Required, verdict: Verdict, reference: Verdict) -> 
     return f"its tests need a network; without one the reference fails the same tests ({words}): use --network"
 
 
-def _missed(verdict: Verdict) -> str:
+def _network_words(verdict: Verdict) -> str:
     return official_grader.network_missing(container_script.read(verdict.stdout).log)
 
 
-def resolve_dispute(required: Required, shown: Verdict, reference: Verdict | None = None) -> Verdict:
+def resolve_dispute(required: OfficialTests, shown: Verdict, reference: Verdict | None = None) -> Verdict:
     """What is believed of a run in which all required tests seem to have passed.
 
     Without a `reference` (its run, with the same canaries) everything that should not be counts.
@@ -123,7 +123,7 @@ def _with(shown: Verdict, finding: Judgement) -> Verdict:
     )
 
 
-def _see(check: Check, required: Required, execution: Execution) -> ParsedRun:
+def _see(check: Check, required: OfficialTests, execution: Execution) -> ParsedRun:
     transcript = container_script.read(execution.stdout)
     if not transcript.started:
         return ParsedRun(transcript=transcript, graded=None, tests={})
@@ -160,7 +160,7 @@ def _not_installed(transcript: container_script.Transcript) -> bool:
     return container_script.NOT_INSTALLED in transcript.log.partition(official_grader.START)[0].splitlines()
 
 
-def _finding(check: Check, required: Required, execution: Execution, seen: ParsedRun) -> Judgement:
+def _finding(check: Check, required: OfficialTests, execution: Execution, seen: ParsedRun) -> Judgement:
     transcript, graded = seen.transcript, seen.graded
     if transcript.refused:
         said = f"the patch does not apply: {transcript.refused.removeprefix('error: ')}"
@@ -187,7 +187,7 @@ def _finding(check: Check, required: Required, execution: Execution, seen: Parse
     return _compare(required, graded)
 
 
-def _compare(required: Required, graded: official_grader.Grade) -> Judgement:
+def _compare(required: OfficialTests, graded: official_grader.Grade) -> Judgement:
     wanted = (*required.fail_to_pass, *required.pass_to_pass)
     if not graded.resolved:
         bad = not_passed(required, graded.tests)
@@ -199,7 +199,7 @@ def _compare(required: Required, graded: official_grader.Grade) -> Judgement:
     return Judgement(Outcome.RESOLVED)
 
 
-def _trusted(required: Required, shown: Verdict, reference: Verdict | None) -> Judgement:
+def _trusted(required: OfficialTests, shown: Verdict, reference: Verdict | None) -> Judgement:
     """All required tests passed, by the official rules; whether that can be believed."""
     known = reference.tests if reference else {}
     weak, strong = _counted(shown, reference)
@@ -232,7 +232,7 @@ def _explained(shown: Verdict) -> Judgement:
     return Judgement(Outcome.RESOLVED)
 
 
-def _wanted(required: Required) -> tuple[str, ...]:
+def _wanted(required: OfficialTests) -> tuple[str, ...]:
     """Where only failures are reported, nothing is to be seen of the others."""
     return (*required.fail_to_pass, *required.pass_to_pass) if required.eval_type == "pass_and_fail" else ()
 
@@ -260,7 +260,7 @@ def _proof(shown: Verdict) -> str:
     return "canary" if len(shown.proved) > 1 else "canary-weak"
 
 
-def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
+def not_passed(required: OfficialTests, tests: Mapping[str, Status]) -> list[str]:
     """Return the required tests that did not pass; whether a run is resolved is decided by the official grading."""
     allowed: dict[str, tuple[Status, ...]] = dict.fromkeys(required.pass_to_pass, (*PASSING, Status.SKIPPED))
     allowed |= dict.fromkeys(required.fail_to_pass, PASSING)
@@ -273,7 +273,7 @@ def not_passed(required: Required, tests: Mapping[str, Status]) -> list[str]:
     )
 
 
-def _doubtful(required: Required, tests: Mapping[str, Status]) -> str:
+def _doubtful(required: OfficialTests, tests: Mapping[str, Status]) -> str:
     """A name that was cut off in the dataset stands for all tests that begin so; one that was skipped hides nothing."""
     cut = [test for test in _wanted(required) if test not in tests]
     for test in cut:

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.types import Required, Status
+from retrial.types import OfficialTests, Status
 
 VERSION = "5.0.2"
 INSTALL = "pip install --no-deps -r requirements-nodeps.txt"
@@ -72,13 +72,13 @@ class Grade:
     """All that the parser saw, required or not."""
 
 
-def grade(required: Required, log: str) -> Grade:
+def grade(required: OfficialTests, log: str) -> Grade:
     """Raises: UsageError when the package is not there."""
     resolved, found, tests = _patiently(_grade, required, log, otherwise=(False, False, {}))
     return Grade(resolved=resolved, found=found, tests={test: Status(status) for test, status in tests.items()})
 
 
-def failures(required: Required, log: str) -> frozenset[str]:
+def failures(required: OfficialTests, log: str) -> frozenset[str]:
     """Tests of Python that any line behind the first marker calls failed, whatever others say of them.
 
     The official map holds the last word on each, and a patch can have that by printing when all is over.
@@ -86,7 +86,7 @@ def failures(required: Required, log: str) -> frozenset[str]:
     return frozenset(_patiently(_failures, required, log, otherwise=()))
 
 
-def report(instance_id: str, required: Required, patch: str, log: str) -> dict[str, Any] | None:
+def report(instance_id: str, required: OfficialTests, patch: str, log: str) -> dict[str, Any] | None:
     """The content of the official report.json of one instance that was run; None where its parser gives up."""
     found: dict[str, Any] | None = _patiently(_report, required, log, instance_id, patch, otherwise=None)
     return found
@@ -94,7 +94,7 @@ def report(instance_id: str, required: Required, patch: str, log: str) -> dict[s
 
 def failure(log: str) -> tuple[str, bool]:
     """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
-    reason, sure = _patiently(_failure, Required(parser=""), log, otherwise=("", False))
+    reason, sure = _patiently(_failure, OfficialTests(parser=""), log, otherwise=("", False))
     return reason, sure
 
 
@@ -104,7 +104,7 @@ def network_missing(log: str) -> str:
     return found[0] if found else ""
 
 
-def _grade(required: Required, log: str) -> tuple[bool, bool, dict[str, str]]:
+def _grade(required: OfficialTests, log: str) -> tuple[bool, bool, dict[str, str]]:
     grading, spec = _module("grading"), _spec(required)
     try:
         with _file(log) as path:
@@ -121,7 +121,7 @@ def _grade(required: Required, log: str) -> tuple[bool, bool, dict[str, str]]:
     return resolved, bool(readable), tests
 
 
-def _failures(required: Required, log: str) -> list[str]:
+def _failures(required: OfficialTests, log: str) -> list[str]:
     parser = _module("log_parsers").PARSER_REGISTRY[required.parser]
     if _language(parser) != "python":
         return []
@@ -132,7 +132,7 @@ def _failures(required: Required, log: str) -> list[str]:
     return sorted(found)
 
 
-def _report(required: Required, log: str, instance_id: str, patch: str) -> dict[str, Any] | None:
+def _report(required: OfficialTests, log: str, instance_id: str, patch: str) -> dict[str, Any] | None:
     prediction = {"instance_id": instance_id, "model_patch": patch}
     try:
         with _file(log) as path:
@@ -141,14 +141,14 @@ def _report(required: Required, log: str, instance_id: str, patch: str) -> dict[
         return None
 
 
-def _failure(required: Required, log: str) -> tuple[str, bool]:
+def _failure(required: OfficialTests, log: str) -> tuple[str, bool]:
     module = _module("infra_failure")
     with _file(log) as path:
         found = module.classify_logs(path)
     return (str(found[0]), found[1] == module.TIER_ENVIRONMENT) if found else ("", False)
 
 
-def _patiently(reader: Callable[..., Any], required: Required, log: str, *more: str, otherwise: Any) -> Any:
+def _patiently(reader: Callable[..., Any], required: OfficialTests, log: str, *more: str, otherwise: Any) -> Any:
     """What it says of the log; `otherwise` when it comes to no end.
 
     Official patterns can take the square of a line's length, or of the log's, and nothing can stop them in a thread: an
@@ -171,7 +171,7 @@ def answer() -> None:
     name, known, log, *more = json.load(sys.stdin)
     lists = {field: tuple(value) for field, value in known.items() if isinstance(value, list)}
     reader = {each.__name__: each for each in (_grade, _failures, _report, _failure)}[name]
-    json.dump(reader(Required(**{**known, **lists}), log, *more), sys.stdout)
+    json.dump(reader(OfficialTests(**{**known, **lists}), log, *more), sys.stdout)
 
 
 @contextmanager
@@ -193,7 +193,7 @@ def _language(parser: Any) -> str:
     return str(parser.__module__).rpartition(".")[2]
 
 
-def _spec(required: Required) -> Any:
+def _spec(required: OfficialTests) -> Any:
     make = importlib.import_module("swebench.types").TestSpec
     return make(
         instance_id=required.instance_id,

@@ -66,7 +66,7 @@ class Resumed:
             # Of another version of ours.
             return None
         whole = json.loads(to_jsonl(attempt_record(found))) == record
-        return found if whole and _gist(found) == _gist(self._blank) else None
+        return found if whole and _attempt_key(found) == _attempt_key(self._blank) else None
 
     def reply(self, request: Request) -> Reply | None:
         """What was replied to this question then; None from the first on that was not, or not with a whole reply.
@@ -91,5 +91,5 @@ class Resumed:
         return self._holds and (call, key) in self._noted
 
 
-def _gist(attempt: Attempt) -> tuple[object, ...]:
+def _attempt_key(attempt: Attempt) -> tuple[object, ...]:
     return attempt.number, attempt.round, attempt.model, attempt.seed, attempt.temperature

@@ -28,7 +28,7 @@ def build(tasks: Sequence[TaskAttempts]) -> dict[str, object]:
         "scored": sum(attempt.how is How.SCORED for attempt in attempts),
         "exact": not unknown,
         "precision": _precision(attempts),
-        "missed": _missed(attempts),
+        "missed": _false_negatives(attempts),
         "picks": {
             "ours": ours,
             "best": best,
@@ -60,7 +60,7 @@ def _precision(attempts: Sequence[AttemptOutcome]) -> dict[str, object]:
     return {**rate(sum(known), len(known)), "unknown": len(plausible) - len(known)}
 
 
-def _missed(attempts: Sequence[AttemptOutcome]) -> dict[str, object]:
+def _false_negatives(attempts: Sequence[AttemptOutcome]) -> dict[str, object]:
     """Of resolved attempts, how many nobody took for plausible; more of the others may be resolved."""
     right = [attempt for attempt in attempts if attempt.resolved]
     others = [attempt.resolved for attempt in attempts if not attempt.plausible]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.benchmarks.swebench import official_grader
 from retrial.grading import canaries
-from retrial.types import Canary, Check, Required, Status
+from retrial.types import Canary, Check, OfficialTests, Status
 from tests.support.image_task import NEW_TESTS
 
 PATH = "tests/test_calc.py"
-REQUIRED = Required(
+REQUIRED = OfficialTests(
     parser="parse_log_pytest",
     fail_to_pass=(f"{PATH}::test_sub",),
     pass_to_pass=(f"{PATH}::test_add", f"{PATH}::test_add_nothing"),
@@ -37,11 +37,11 @@ class SubTests(TestCase):
 """
 
 
-def found(source: str, required: Required = REQUIRED) -> tuple[Canary, ...]:
+def found(source: str, required: OfficialTests = REQUIRED) -> tuple[Canary, ...]:
     return swebench_canaries.candidates(required, {PATH: source.encode()})
 
 
-def planted(source: str, required: Required = REQUIRED) -> str:
+def planted(source: str, required: OfficialTests = REQUIRED) -> str:
     check = Check(script="", files={PATH: source.encode()}, result_parser="")
     return canaries.plant(check, found(source, required)).files[PATH].decode()
 
@@ -170,7 +170,7 @@ AssertionError
 
 
 def failed(parser: str, log: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    required = Required(parser=parser)
+    required = OfficialTests(parser=parser)
     graded = official_grader.grade(required, f"{official_grader.START}\n{log}\n{official_grader.END}\n")
     return swebench_canaries.list_failed(required, graded.tests, swebench_canaries.split_log(log, NAMES))
 

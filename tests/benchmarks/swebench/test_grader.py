@@ -9,9 +9,9 @@ import pytest
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.grader import disagrees_with_official, network_needed, resolve_dispute
 from retrial.grading.judge import judge
-from retrial.types import Check, Execution, Outcome, Required, Status, Verdict
+from retrial.types import Check, Execution, OfficialTests, Outcome, Status, Verdict
 
-REQUIRED = Required(
+REQUIRED = OfficialTests(
     parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old", "t.py::many[one")
 )
 CHECK = Check(script="", files={}, result_parser="", required=REQUIRED)

@@ -10,10 +10,10 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.swebench import official_grader
-from retrial.types import Required, Status
+from retrial.types import OfficialTests, Status
 from tests.conftest import PROJECT
 
-REQUIRED = Required(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
+REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 
 
 def log(*lines: str) -> str:
@@ -97,14 +97,14 @@ def test_the_report_of_an_instance_has_the_official_fields() -> None:
 
 
 def test_a_line_that_a_parser_did_not_think_of_is_a_log_that_cannot_be_read() -> None:
-    required = Required(parser="parse_log_django", fail_to_pass=("test_a (tests.T)",))
+    required = OfficialTests(parser="parse_log_django", fail_to_pass=("test_a (tests.T)",))
     text = log("test_a (tests.T) ... ok", "ERROR:")
     assert not official_grader.grade(required, text).found
     assert official_grader.report("a__b-1", required, "a patch", text) is None
 
 
 def test_parsers_that_go_by_the_instance_are_told_which_it_is() -> None:
-    required = Required(
+    required = OfficialTests(
         parser="parse_log_jekyll",
         instance_id="jekyll__jekyll-9141",
         repo="jekyll/jekyll",
