@@ -7,16 +7,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.store import integrity, journal
 from retrial.store.json_io import fields_of, from_json, to_jsonl
 from retrial.system.console import say
-
-if TYPE_CHECKING:
-    from retrial.store.runs import Run
 
 NAME = "sums.json"
 """Beside the journals. It saves reading them, and nothing is lost with it."""
@@ -109,11 +106,6 @@ def _read(path: Path) -> JournalSums:
         return JournalSums(size=len(found), committed=committed(lines), usage=usage(lines))
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} was written by another version of Retrial, or by hand: move it away.") from error
-
-
-def committed_in(run: Run) -> float:
-    """What all that was ever asked in a run can have cost."""
-    return sum(entry.committed for entry in run.sums().values())
 
 
 def committed(lines: Iterable[Mapping[str, Any]]) -> float:

@@ -8,10 +8,9 @@ import pytest
 
 from retrial.chat import Reply, Usage
 from retrial.errors import UsageError
-from retrial.predict.metering.budget import budget_for_runs
+from retrial.predict.metering.budget import budget_for_runs, committed_in
 from retrial.store import spending
 from retrial.store.runs import Run
-from retrial.store.spending import committed_in
 
 
 def asks(run: Run, instance_id: str, cost: float, reserved: float = 1.0) -> None:

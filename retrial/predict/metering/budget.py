@@ -6,15 +6,13 @@ import json
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retrial.chat import Message, Request
 from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.models.prices import Price, no_price
-from retrial.store.spending import committed_in, sums_of, unknown_is_infinite
-
-if TYPE_CHECKING:
-    from retrial.store.runs import Run
+from retrial.store.runs import Run
+from retrial.store.spending import sums_of, unknown_is_infinite
 
 MESSAGE_TOKENS = 32
 """What a provider writes around a message or a call: its role, its beginning, its end."""
@@ -173,3 +171,8 @@ def budget_for_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
     """With what all that was ever asked in these runs can have cost."""
     known = list(runs)
     return Budget(limit, sum(map(committed_in, known)), sum(run.unsettled() or 0.0 for run in known))
+
+
+def committed_in(run: Run) -> float:
+    """What all that was ever asked in a run can have cost."""
+    return sum(entry.committed for entry in run.sums().values())

@@ -25,12 +25,12 @@ from retrial.models import local, wire
 from retrial.models.prices import Price, price
 from retrial.options import HarnessOptions, ModelChoice, ModelSettings
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, prompt_tokens, task_budget, worst_case_cost
+from retrial.predict.metering.budget import Budget, committed_in, prompt_tokens, task_budget, worst_case_cost
 from retrial.predict.metering.driver_service import DriverService
 from retrial.protocols import Chat, ModelContext, Sandbox, Workspace
 from retrial.store.journal import Journal
 from retrial.store.runs import Run
-from retrial.store.spending import committed, committed_in
+from retrial.store.spending import committed
 from retrial.system import paths
 from retrial.system.shutdown import Stop
 from retrial.types import Task, Verdict
