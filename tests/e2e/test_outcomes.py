@@ -272,9 +272,10 @@ int ticket_price::price(int age) {
     "cpp: an endless build": Case(
         "cpp/ticket-price",
         """\
-template <int N, int M> struct B { static constexpr int v = B<N - 1, M * 2>::v + B<N - 1, M * 2 + 1>::v; };
-template <int M> struct B<0, M> { static constexpr int v = M; };
-int ticket_price::price(int) { return B<24, 1>::v; }
+constexpr int spin(int x) { for (int i = 0; i < 200000; ++i) x = (x * 31 + i) % 1000; return x; }
+template <int N> struct Spin { static constexpr int v = spin(N) + Spin<N - 1>::v % 2; };
+template <> struct Spin<0> { static constexpr int v = 0; };
+int ticket_price::price(int) { return Spin<800>::v; }
 """,
         *ENDLESS_BUILD,
     ),

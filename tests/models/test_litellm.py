@@ -32,7 +32,7 @@ from pathlib import Path
 from retrial import models
 from retrial.chat import Message, Request
 from retrial.errors import ModelError
-from retrial.models import ModelSettings
+from retrial.options import ModelSettings
 from retrial.store.json_io import to_jsonl
 
 request = Request(messages=(Message(role="user", content="Hello?"),), max_tokens=100, seed=7, timeout=60)
@@ -43,7 +43,7 @@ for case in json.load(sys.stdin):
         said["reply"] = models.open_model(name, settings).complete(request)
     except ModelError as error:
         said["error"] = str(error)
-    sys.stdout.buffer.write(to_line(said))
+    sys.stdout.buffer.write(to_jsonl(said))
 """
 
 

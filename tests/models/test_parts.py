@@ -209,7 +209,8 @@ def test_one_core_is_left_to_others() -> None:
 
 USE_AND_EXIT = """
 import pathlib, sys
-from retrial.models import ModelSettings, local
+from retrial.models import local
+from retrial.options import ModelSettings
 from retrial.protocols import ModelContext
 from retrial.chat import Message, Request
 options = ModelSettings(cache=pathlib.Path(sys.argv[1]))
