@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import partial
 
 REFUSALS = 8
-"""So often one is refused, while nobody else is served, before there is no hope."""
+"""Refusals in a row, while no other call is served, after which a call is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Message:
     """One message of a chat."""
 
     role: str
-    """`system`, `user`, `assistant`, or `tool` for what came of a call."""
+    """`system`, `user`, `assistant`, or `tool` for the result of a call."""
     content: str
     calls: tuple[ToolCall, ...] = ()
     """Of an assistant's message."""
@@ -44,7 +44,7 @@ class CallId:
 
 
 def _rest(trouble: Backoff) -> bool:
-    """Where nobody gives turns."""
+    """Wait before the next try, where no limiter hands out slots."""
     if trouble.tries < REFUSALS:
         time.sleep(trouble.seconds)
     return trouble.tries < REFUSALS
@@ -89,7 +89,7 @@ class Usage:
     cache_write_tokens: int = 0
     """Of the prompt's, those that it put by."""
     reasoning_tokens: int = 0
-    """Of the completion's, those that nobody sees."""
+    """Of the completion's, those of hidden reasoning."""
     cost: float | None = 0.0
     seconds: float = 0.0
     retries: int = 0

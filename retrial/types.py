@@ -155,7 +155,7 @@ class Task:
     editable: tuple[str, ...]
     """Paths that a patch may change."""
     whole_repository: bool = False
-    """A patch may change and add any file but `reserved` ones: the task is a repository."""
+    """A patch may change and add any file but those of `protected_globs`: the task is a repository."""
     partly_editable: tuple[str, ...] = ()
     """Those of `editable` of which only a part counts, as the language says; agents need not be offered them."""
     new_file_globs: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How fast somebody may be given work, told from how it goes: fewer at once when that is too much, more afterwards.
+"""Adaptive concurrency limit (AIMD): fewer calls at once after an overload, more again while calls succeed.
 
 Pure but for what it remembers: every moment is an argument.
 """

@@ -1,4 +1,4 @@
-"""So many at once, who asks first is first; fewer when that is too much for whoever does it, more again afterwards."""
+"""FIFO concurrency limiter that backs off under overload and recovers, and the limits that follow from the machine."""
 
 from __future__ import annotations
 

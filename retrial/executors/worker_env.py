@@ -40,7 +40,7 @@ def current(variables: Iterable[str] = ()) -> WorkerEnv:
     found = {name: os.environ[name] for name in {*VARIABLES, *variables} if name in os.environ}
     return WorkerEnv(
         folder=os.getcwd(),
-        # There too, what lies at home is not for agents' eyes.
+        # There too, agents may not see what lies at home.
         variables={"RETRIAL_HOME": str(paths.home()), **found},
         secrets=MASKER.values,
         guesses=MASKER.guesses,

@@ -1,4 +1,4 @@
-"""Several pieces of work at once that mostly wait for a disk, and never many more than are under way."""
+"""Bounded pool of threads that write finished work to disk."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def prepare_all(
 ) -> PreparedEnvironments:
     """Build what is missing and see that the sandbox holds, before anything is paid for.
 
-    Images that hold a task's tree are left to `Bounded`: all of them at once would fill a disk.
+    Images that hold a task's tree are left to `ThrottledSandbox`: all of them at once would fill a disk.
 
     Raises: SandboxError when the sandbox itself is not to be trusted here.
     """

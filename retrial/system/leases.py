@@ -1,4 +1,4 @@
-"""Who made something: each process of ours has a name that all it makes carries, and others can tell dead from alive.
+"""Process leases: every resource is tagged with the process that made it, and expired leases can be detected.
 
 A process holds a lock on `<cache>/alive/<name>` until it ends, however it ends, and notes there where it makes what
 kind of things. Nobody's pid is asked for: pids are used again, and mean something else in another container. Who is

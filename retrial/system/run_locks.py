@@ -1,6 +1,6 @@
-"""One process at a run: two would ask the same questions, and neither would know what the other spends.
+"""Lock a run for one process: two would ask the same questions, and neither would know what the other spends.
 
-A claim is a lock on a file in the run's folder, which the kernel gives up when its holder ends, however it ends. On a
+It is a lock on a file in the run's folder, which the kernel gives up when its holder ends, however it ends. On a
 folder that several machines share it holds between them as far as the file system carries locks: NFS does, unless it
 was mounted with `nolock` or `local_lock`. Where there are no locks at all it is said, and nothing is guarded.
 """

@@ -1,4 +1,4 @@
-"""The log of a run, `logs/<run>/run.log`: one JSON object a line, for who has to find out what happened at night.
+"""The log of a run, `logs/<run>/run.log`: structured (JSON Lines), for debugging.
 
 Modules write to loggers of their own (`logging.getLogger(__name__)`), with fields in `extra`. While a run is kept all
 of it goes to its file, without secrets. What comes before waits for the next run; nothing is ever printed.

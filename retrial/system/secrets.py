@@ -1,9 +1,9 @@
 """What people must not find written down: keys and passwords that this program uses or was given, in whatever form.
 
-`redact_by_name` works by names, for options and addresses; `masked` by values: every text for people goes through it.
+`redact_by_name` works by names, for options and addresses; `redact` by values: every text for people goes through it.
 
 Values are known for certain (a model's key, a login in an address, what an agent is given) or only guessed from the
-name of an environment variable. What is read back as data, such as a patch or a reply, goes through `masked_data`,
+name of an environment variable. What is read back as data, such as a patch or a reply, goes through `redact_data`,
 which knows the certain ones alone: a guess may be wrong, and would then change code. See docs/trust.md, "Keys".
 """
 
@@ -78,7 +78,7 @@ class SecretMasker:
         self._add(_distinct(values, shortest), frozenset())
 
     def guess(self, *values: str, shortest: int = SHORTEST) -> None:
-        """As `learn`, for values that may be something else: they are masked in texts for people only."""
+        """As `add`, for values that may be something else: they are redacted in texts for people only."""
         self._add(frozenset(), _distinct(values, shortest))
 
     def _add(self, certain: frozenset[str], guessed: frozenset[str]) -> None:

@@ -1,4 +1,4 @@
-"""Programs of our own (git, ruff) take turns: hundreds of tasks in flight must not start hundreds of them at once.
+"""Limit concurrent helper processes (git, ruff): hundreds of tasks in flight must not start hundreds of them.
 
 Each has a time limit, and one that starves among the others would be taken for one that hangs.
 """

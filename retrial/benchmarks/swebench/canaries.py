@@ -53,7 +53,7 @@ def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
     """Return the check with canaries in its tests, the weak one first; as it was where none can be made.
 
     Planted are a weak canary, which fails whatever the solution does, and copies of tests that the task is about. They
-    are not proved: where they do not fail, the reference is asked whether they must (`grader.settle`).
+    are not proved: where they do not fail, the reference is asked whether they must (`grader.resolve_dispute`).
 
     Raises: SandboxError.
     """

@@ -1,5 +1,4 @@
-"""The driver, as a task under way meets it, on whatever machine it runs: the driver alone writes, keeps the money and
-gives leave to ask."""
+"""Driver-side services for a running task, on whatever machine it runs: journal, budget, permits for model calls."""
 
 from __future__ import annotations
 
@@ -174,7 +173,7 @@ class TaskDriver:
         self._kept += self.line(event, **fields)
 
     def begin(self, line: bytes, amount: float, whom: str = "") -> int:
-        """Raises: OutOfMoney or BudgetSpent when this could pass the task's limit; as `Desk.begin`."""
+        """Raises: OutOfMoney or BudgetSpent when this could pass the task's limit; as `DriverService.begin`."""
         self._purse.check(amount)
         return self._driver.begin(self._instance_id, self._with_kept(line), amount, whom)
 
@@ -184,7 +183,7 @@ class TaskDriver:
         self._purse.add(amount if cost is None else cost)
 
     def lose(self, number: int, line: bytes, amount: float) -> None:
-        """As `Desk.lose`."""
+        """As `DriverService.lose`."""
         self._driver.lose(number, self._instance_id, self._with_kept(line))
         self._purse.lose(amount)
 
@@ -194,7 +193,7 @@ class TaskDriver:
         return self._driver.begin(self._instance_id, b"", amount, whom)
 
     def next_try(self, number: int, trouble: Backoff) -> bool:
-        """As `Desk.next_try`."""
+        """As `DriverService.next_try`."""
         return self._driver.next_try(number, trouble)
 
     def still(self) -> None:

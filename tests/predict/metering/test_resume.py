@@ -108,7 +108,7 @@ class World:
         limit: float | None = None,
         budget: Budget | None = None,
     ) -> Prediction:
-        """One process's go at the task, as `Solving` does it."""
+        """One process's go at the task, as `PredictWorker` does it."""
         agent = agent or EditAgent(edit_format=whole.make(), turns=2, reflections=1, map_tokens=0, cache=self.cache)
         rungs = [
             Rung(
