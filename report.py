@@ -7,6 +7,6 @@ import sys
 if __name__ == "__main__":
     # Before anything is begun there is nothing to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from retrial.cli import main
+    from retrial.cli import arguments, main
 
-    sys.exit(main.run("report.py", "retrial.cli.report"))
+    sys.exit(main.run("report.py", arguments.report, "cli.report"))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from retrial.chat import Message, Usage
 from retrial.types import Verdict
+
+Facts: TypeAlias = Mapping[str, str | bool | list[str]]
+"""What an agent says of itself, for run.json."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +87,22 @@ class Attempt:
 
     @property
     def rank(self) -> int:
-        """0 is best: patch+edit+lint+test, then +unknown, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
-        if not self.counted:
-            return 6
-        if self.edit_outcome and self.lint_outcome:
-            return 0 if self.test_outcome else 1 if self.test_outcome is None else 2
-        if self.lint_outcome:
-            return 3
-        return 4 if self.edit_outcome else 5
+        return rank(patch=bool(self.counted), edit=self.edit_outcome, lint=self.lint_outcome, test=self.test_outcome)
+
+
+UNVERIFIED = 1
+"""The rank of an edit that is as good as it can be told to be, where tests say nothing."""
+
+
+def rank(*, patch: bool, edit: bool, lint: bool, test: bool | None) -> int:
+    """0 is best: patch+edit+lint+test, then +unknown, patch+edit+lint, patch+lint, patch+edit, patch, anything."""
+    if not patch:
+        return 6
+    if edit and lint:
+        return 0 if test else UNVERIFIED if test is None else 2
+    if lint:
+        return 3
+    return 4 if edit else 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

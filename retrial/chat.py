@@ -1,15 +1,35 @@
-"""Values of a chat: what a model is asked and replies, what a call took, and why it must be tried again."""
+"""Values of a chat: what a model is asked and replies, the edits that a reply asks for, and why a call is retried."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import partial
+from typing import TypeAlias
 
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value as JSON has it."""
 REFUSALS = 8
 """Refusals in a row, while no other call is served, after which a call is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFunction:
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+    """A JSON schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function that a model may call, in OpenAI's schema."""
+
+    type: str = "function"
+    function: ToolFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +63,17 @@ class CallId:
     """1, 2, … within the attempt."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How one attempt asks."""
+
+    temperature: float
+    seed: int
+    max_tokens: int = 0
+    seconds: float = 0.0
+    """For the whole attempt."""
+
+
 def _rest(trouble: Backoff) -> bool:
     """Wait before the next try, where no limiter hands out slots."""
     if trouble.tries < REFUSALS:
@@ -55,7 +86,7 @@ class Request:
     """One question to a model, complete: the same request is the same question."""
 
     messages: tuple[Message, ...]
-    tools: tuple[Mapping[str, object], ...] = ()
+    tools: tuple[Tool, ...] = ()
     temperature: float = 0.0
     seed: int = 0
     max_tokens: int = 8192
@@ -110,6 +141,11 @@ class Usage:
         )
 
 
+def unknown_is_infinite(cost: float | None) -> float:
+    """Return the cost, or infinity for one that is not known: it may be anything."""
+    return math.inf if cost is None else float(cost)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a model said."""
@@ -155,3 +191,45 @@ class Backoff:
     """So far."""
     everybody: bool = False
     """The others are to wait as long: that is what was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The new content of one file."""
+
+    path: str
+    content: str | None
+    """None: the file is to go."""
+
+
+class Fault(StrEnum):
+    """What can be wrong with a reply."""
+
+    EMPTY = "empty"
+    """It says nothing."""
+    CUT_OFF = "cut_off"
+    """It ended at its limit, before its edits did."""
+    NO_EDIT = "no_edit"
+    """It has words, but no edit."""
+    MALFORMED = "malformed"
+    """Its edits break the format's grammar."""
+    BROKEN_CALL = "broken_call"
+    """It calls no function that there is, or with arguments that are not what was asked for."""
+    NO_NAME = "no_name"
+    """It does not say which file an edit is for."""
+    NO_MATCH = "no_match"
+    """The lines to replace are not in the file."""
+    AMBIGUOUS = "ambiguous"
+    """The lines to replace are in the file several times."""
+    NOT_ALLOWED = "not_allowed"
+    """It edits what may not be edited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What a reply asks for: all of its edits, or why it is malformed (then the text goes back to the model)."""
+
+    edits: tuple[Edit, ...] = ()
+    problem: str = ""
+    fault: Fault | None = None
+    """What kind of problem it is."""

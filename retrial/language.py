@@ -1,11 +1,13 @@
-"""The contract of a language: data and quirks."""
+"""The contract of a language: data and quirks, and the parser of its results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from retrial.types import Canary, Environment, Prebuild
+from retrial.checks import Canary, Prebuild
+from retrial.types import Environment, Execution, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,22 @@ class Suite:
     """All tests, hardened; else the command that people know, after a look at the solution alone (lint)."""
 
 
+class ResultParser(Protocol):
+    """Turns what a test runner left into results."""
+
+    def read(self, execution: Execution) -> Mapping[str, Status] | str:
+        """Test id → status, or one sentence saying why nothing could be read."""
+
+    def asserted(self, execution: Execution) -> frozenset[str]:
+        """Ids of tests that failed by an assertion of theirs: not by an exception, a crash or a limit."""
+
+    def text(self, stdout: str) -> str:
+        """What people read, where the runner speaks to machines on its standard output; else that itself."""
+
+    def without(self, text: str, test: str) -> str:
+        """What people read, without what it says of the test of that name (a canary's)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
     """Data and quirks of one language; what is not said is not special."""
@@ -76,9 +94,9 @@ class Language:
     """Solution files of which only a part counts."""
     admitted: Callable[[bytes, bytes], bytes] = lambda before, after: after
     """(Partial file as it was, as it is after the patch) → what counts."""
-    checked: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = lambda files: files
+    checked: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = dict
     """The task's test files → what is written after the patch: every test switched on, build files of ours added."""
-    prebuild: Callable[[Mapping[str, bytes]], Prebuild | None] = lambda files: None
+    prebuild: Callable[[Mapping[str, bytes]], Prebuild | None] | None = None
     """What can be compiled once for all patches, of the task's own files."""
     lint: Callable[[Mapping[str, bytes], Mapping[str, bytes]], tuple[str, ...]] = lambda before, after: ()
     """Errors in `after` that `before` does not have, for a language that is read on the host; reads, never runs."""

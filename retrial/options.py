@@ -6,7 +6,10 @@ import dataclasses
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from retrial.chat import Json
 
 
 def option(default: Any, text: str, **known: Any) -> Any:
@@ -170,7 +173,7 @@ class ModelSettings:
     cache: Path
     api_base: str | None = None
     price: tuple[float, float] | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
     """Goes into every request's body."""
     try_seconds: float | None = None
     """For one try at a question."""

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from retrial.attempts import AgentResult
-from retrial.chat import Message, Reply, Request, Usage
+from retrial.chat import Edits, Message, Reply, Request, Tool, Usage
+from retrial.checks import Answer, Check
 from retrial.options import HarnessOptions, ModelSettings, ReportOptions
-from retrial.types import Answer, Check, Environment, Execution, HostCapacity, Job, Status, Task, Verdict
+from retrial.types import Environment, Execution, HostCapacity, Job, Status, Task, Verdict
 
 J = TypeVar("J")
 R = TypeVar("R")
 S = TypeVar("S")
+J_contra = TypeVar("J_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Benchmark(Protocol):
@@ -85,7 +87,7 @@ class Chat(Protocol):
     seed: int
     """Of this attempt, for agents that ask on their own."""
 
-    def ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
+    def ask(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Reply:
         """Raises: ModelError, BudgetSpent; AttemptOver when the attempt's time or the task's money is over."""
         ...
 
@@ -98,54 +100,20 @@ class Chat(Protocol):
         ...
 
 
-class Agent(Protocol):
-    """Edits a workspace."""
+class WorkspaceCheck(Protocol):
+    """The visible check as an agent meets it."""
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
-        """Raises: NotMeasured (from the model or the check) to say that this go cannot be counted."""
+    def __call__(self) -> Verdict:
+        """What the visible tests say of the workspace as it is now. Raises: NotMeasured."""
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """The new content of one file."""
+class Agent(Protocol):
+    """Edits a workspace."""
 
-    path: str
-    content: str | None
-    """None: the file is to go."""
-
-
-class Fault(StrEnum):
-    """What can be wrong with a reply."""
-
-    EMPTY = "empty"
-    """It says nothing."""
-    CUT_OFF = "cut_off"
-    """It ended at its limit, before its edits did."""
-    NO_EDIT = "no_edit"
-    """It has words, but no edit."""
-    MALFORMED = "malformed"
-    """Its edits break the format's grammar."""
-    BROKEN_CALL = "broken_call"
-    """It calls no function that there is, or with arguments that are not what was asked for."""
-    NO_NAME = "no_name"
-    """It does not say which file an edit is for."""
-    NO_MATCH = "no_match"
-    """The lines to replace are not in the file."""
-    AMBIGUOUS = "ambiguous"
-    """The lines to replace are in the file several times."""
-    NOT_ALLOWED = "not_allowed"
-    """It edits what may not be edited."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
-    """What a reply asks for: all of its edits, or why it is malformed (then the text goes back to the model)."""
-
-    edits: tuple[Edit, ...] = ()
-    problem: str = ""
-    fault: Fault | None = None
-    """What kind of problem it is."""
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
+        """Raises: NotMeasured (from the model or the check) to say that this go cannot be counted."""
+        ...
 
 
 class EditFormat(Protocol):
@@ -153,17 +121,13 @@ class EditFormat(Protocol):
 
     prompt: str
     """Part of the system message."""
-    tools: tuple[Mapping[str, object], ...]
+    tools: tuple[Tool, ...]
     """At most one function, in OpenAI's schema; the model must call it."""
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         """Pure; asked through `retrial.formats.read`, which keeps what all formats share: the reply says something and
         has no reasoning in it, line ends are LF. `files` are the editable files in the chat, as they are now.
         """
-        ...
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """The reply that asks for these edits of these files, as a perfect model would write it."""
         ...
 
 
@@ -272,15 +236,23 @@ class WorkerNode:
     """Asked to stop when the driver is."""
 
 
+class Work(Protocol[J_contra, R_co]):
+    """What is done with one job, in any thread. Work that needs something of its machine has `elsewhere()`, a picklable
+    function from a `WorkerNode` to the same work there."""
+
+    def __call__(self, job: J_contra, /) -> R_co:
+        """Raises: NotMeasured when nothing can be said of the job."""
+        ...
+
+
 class Executor(Protocol):
-    """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled. Work that needs
-    something of its machine has `elsewhere()`, a picklable function from a `WorkerNode` to the same work there."""
+    """Runs work on many jobs at once, perhaps on other machines: work, jobs and results can be pickled."""
 
     def share(self, service: S) -> S:
         """The object as work may call it from wherever it runs: its methods run here. Plain values in and out."""
         ...
 
-    def run(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[tuple[J, R | Exception]]:
+    def run(self, work: Work[J, R], jobs: Iterable[J]) -> Iterator[tuple[J, R | Exception]]:
         """Results as they finish; the only place where any exception becomes a value. Jobs whose work was stopped
         (`Stopped`) are not handed out.
 
@@ -289,23 +261,55 @@ class Executor(Protocol):
         ...
 
 
-class ResultParser(Protocol):
-    """Turns what a test runner left into results."""
+class Grader(Protocol):
+    """A benchmark's own rules for its checks. A check names its module, whose `grader(check.grader_data)` makes it."""
 
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        """Test id → status, or one sentence saying why nothing could be read."""
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The tests that must pass."""
         ...
 
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        """Ids of tests that failed by an assertion of theirs: not by an exception, a crash or a limit."""
+    def requiring(self, check: Check, tests: tuple[str, ...]) -> Check:
+        """The visible check, with these tests in place of those: the ones that passed on the untouched tree."""
         ...
 
-    def text(self, stdout: str) -> str:
-        """What people read, where the runner speaks to machines on its standard output; else that itself."""
+    def plant(self, check: Check, environment: Environment, sandbox: Sandbox) -> Check:
+        """The check with canaries in its tests; as it was where it has some, or none can be made.
+
+        Raises: SandboxError.
+        """
         ...
 
-    def without(self, text: str, test: str) -> str:
-        """What people read, without what it says of the test of that name (a canary's)."""
+    def job(self, task: Task, patch: str, check: Check, sandbox: Sandbox) -> Job:
+        """The job that applies the patch and runs the check.
+
+        Raises: PatchError, InstallDiffers, SandboxError.
+        """
+        ...
+
+    def judge(self, check: Check, execution: Execution) -> Verdict:
+        """What the execution proves. Pure."""
+        ...
+
+    def settle(
+        self, check: Check, verdict: Verdict, reference: Callable[[], Verdict], *, is_reference: bool
+    ) -> Verdict:
+        """The verdict of scoring, after a look at the reference's own run where this one is in doubt.
+
+        Raises: NetworkNeeded.
+        """
+        ...
+
+    def official(self, check: Check, patch: str, verdict: Verdict) -> bool | None:
+        """What the benchmark's own runner would say of the whole patch; None where it would run something else."""
+        ...
+
+    def not_passed(self, tests: Mapping[str, Status]) -> list[str]:
+        """Those of `required` that did not pass, in order of their names."""
+        ...
+
+    def log(self, verdict: Verdict) -> str:
+        """What the tests printed, without what came before them; empty where they were not started."""
         ...
 
 

@@ -7,12 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 EXPECTED_SHARE = 0.5
 """Of the memory that a job may use, what we count on: few use all of it, and hardly ever all at once."""
-PREBUILT_FOLDER = ".retrial"
-"""Where jobs find what was built once for all patches. No patch can reach it: no solution lies in such a folder."""
 
 
 class Outcome(StrEnum):
@@ -75,6 +73,10 @@ class Environment:
     """Text of a Dockerfile to build the image from, where no registry has it."""
     needs: tuple[str, ...] = ()
     """Tools of the language that only some of its tasks need, this one among them."""
+
+
+EnvironmentFacts: TypeAlias = Mapping[str, str | list[str]]
+"""What run.json and results.json say of one environment: its digest, the versions of its tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,177 +170,10 @@ class Task:
     aliases: tuple[str, ...] = ()
     """Other names that `-t` takes for it, such as `python/word-count`."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prebuild:
-    """Something that is the same for every patch, made once in a sandbox from the task's own files."""
-
-    script: str
-    """What it leaves in `$RETRIAL_REPORTS` is there for later jobs, below `.retrial/`."""
-    files: Mapping[str, bytes]
-    fresh: bool = False
-    """Make it again, once in this process, even if it is in the cache."""
-    limits: Limits = Limits(seconds=300, report_bytes=64 << 20)
-
     @property
-    def digest(self) -> str:
-        return fingerprint(self.script, _digests(self.files))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reinstall:
-    """How the package of an image's tree is installed again where there is no network."""
-
-    trial: Prebuild
-    """Installs the untouched package and reports what is installed before and after."""
-    always: bool
-    """Every patch needs it: the install copies the package instead of pointing at the tree."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfficialTests:
-    """What SWE-bench asks of a log: these tests, as its own parser and grading see them; others may fail."""
-
-    parser: str
-    """A name in the parser registry of the package `swebench`."""
-    fail_to_pass: tuple[str, ...] = ()
-    pass_to_pass: tuple[str, ...] = ()
-    eval_type: str = "pass_and_fail"
-    instance_id: str = ""
-    repo: str = ""
-    version: str = ""
-    """The last three are what some parsers go by."""
-    files: tuple[str, ...] = ()
-    """Python files of the hidden tests, where canaries can go; `Check.prebuild` fetches them, each by its number."""
-
-
-class Naming(StrEnum):
-    """How names of tests are written in a language."""
-
-    SNAKE = "snake"
-    CAMEL = "camel"
-    PASCAL = "pascal"
-    WORDS = "words"
-    """With blanks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Canary:
-    """A test that must fail: if it passes, what was tested has tampered with its test."""
-
-    path: str
-    """The test file it goes into."""
-    text: str
-    """Its source, with `canaries.NAME` in place of its name."""
-    places: tuple[int, ...]
-    """Where in the bytes of that file it may be put."""
-    strong: bool
-    """A copy of a real test with one literal changed; else it fails whatever the solution does."""
-    unsure: bool = False
-    """What is put in was changed, not what is expected: an honest solution might pass it where no other does."""
-    naming: Naming
-    prefix: str = ""
-    """What names of tests begin with."""
-    words: tuple[str, ...] = ()
-    """Small letters, out of the names of real tests: what its own name is made of."""
-    test: str = ""
-    """The test that it is a copy of."""
-    of: str = ""
-    """The same and what was changed, for people."""
-    id: str = ""
-    """Under which the reference's failure was reported, with `canaries.NAME` in place of its name."""
-
-
-PARSER_NAMES = {
-    "grading.exit_status": "status",
-    "languages.junit": "junit",
-    "languages.cpp.results": "catch",
-    "languages.go.results": "gotest",
-    "languages.java.results": "surefire",
-    "languages.javascript.results": "jest",
-    "languages.rust.results": "libtest",
-}
-"""Result parsers → their names in the identities of runs, which stay what they were when a parser was a part."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """A way to ask whether a patched tree is right."""
-
-    script: str
-    files: Mapping[str, bytes]
-    """Written after the patch, over whatever is there."""
-    result_parser: str
-    """The module that turns the execution into results test by test, as `registry.load` takes it."""
-    timeout: float = 60.0
-    patience: float = 1.0
-    """Above 1, `timeout` is CPU time, and the wall time is limited to `patience` times as much: load does not count."""
-    chosen: tuple[str, ...] = ()
-    """The test files that are run, where they were chosen."""
-    folder: str = "work"
-    expected: Mapping[str, Status] | None = None
-    """Exactly these tests must be reported; None: unknown, so any non-empty set will do."""
-    lint: bool = False
-    """Look for errors that the base does not have (the visible check does)."""
-    allow_skips: bool = False
-    """A skipped test is taken for an optional one: of the reference itself, and in phase 1, which know no better."""
-    error_line_pattern: str = ""
-    """Matches the lines of output that say what went wrong."""
-    prebuild: Prebuild | None = None
-    reinstall: Reinstall | None = None
-    """Where the image holds the tree and the script installs it; None with a network, where that needs no care."""
-    required: OfficialTests | None = None
-    """In place of `result_parser` and `expected`: the benchmark's own log parser and list of tests."""
-    limits: Limits = Limits()
-    """All but the time, which is `timeout` and `patience`."""
-    network: bool = False
-    failure_exit_codes: tuple[int, ...] = (1,)
-    """Exit statuses of the runner for tests that failed."""
-    reports_at_end: bool = False
-    """The runner prints nothing of a test before all of them have ended."""
-    canaries: tuple[Canary, ...] = ()
-    """Proved by the reference; planted anew for every run, under other names in other places."""
-    run_may_change: frozenset[str] = frozenset()
-    """Those of `files` that a run may change: the reference's did."""
-    planted: tuple[str, ...] = ()
-    """Names of the canaries in `files`, of this run alone; all of them must fail."""
-    planted_ids: tuple[str, ...] = ()
-    """Under which they must be reported, in the same order."""
-    is_reference_run: bool = False
-    """Of the reference: which of those that are planted fail is what is asked."""
-    own_ended: bool = False
-    """The task's own tests were seen to end within `timeout`, so canaries get time of their own."""
-
-    @property
-    def seconds(self) -> float:
-        """For the run. A hang must not cost more than `timeout`, whatever is planted."""
-        if not self.own_ended:
-            return self.timeout
-        if self.is_reference_run:
-            return 2 * self.timeout
-        return self.timeout * (1 + len(self.planted) / len(self.expected)) if self.expected else self.timeout
-
-    @property
-    def digest(self) -> str:
-        """Of all that can change a verdict; `prebuild` changes only how long it takes, `reinstall` only whether there
-        is a verdict, and what is planted is another name in every run."""
-        expected = None if self.expected is None else dict(sorted(self.expected.items()))
-        files = _digests(self.files)
-        parser = PARSER_NAMES.get(self.result_parser, self.result_parser)
-        how = (parser, self.timeout, self.patience, self.folder, expected, self.lint, self.allow_skips)
-        # Caches of earlier versions hold the digest with the class's former name.
-        required = repr(self.required).replace("OfficialTests(", "Required(", 1)
-        where = (required, repr(self.limits), self.network)
-        trust = (repr(self.canaries), sorted(self.run_may_change), self.failure_exit_codes)
-        return fingerprint(self.script, files, *how, *where, *trust)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What an agent may not know."""
-
-    patch: str
-    check: Check
+    def offered(self) -> tuple[str, ...]:
+        """What an agent is asked to edit. Not the manifests: the task is about code, and asks for no packages."""
+        return tuple(path for path in self.editable if path not in self.partly_editable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,10 +230,6 @@ class Verdict:
         return "\n".join(part for part in (self.stdout.rstrip(), self.stderr.rstrip()) if part)
 
 
-def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items())}
-
-
 def fingerprint(*parts: object) -> str:
     """A digest of plain values that is the same in every process."""
     return hashlib.sha256(_PLAIN.encode(parts).encode()).hexdigest()
@@ -439,26 +270,3 @@ class Tree(Protocol):
     def some(self, paths: Iterable[str]) -> Mapping[str, bytes]:
         """Those of `files` with these paths, without reading the others."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    outcome: Outcome
-    reason: str = ""
-    rule: str = ""
-    """That was broken, where something was tampered with."""
-
-
-def overtime(check: Check, execution: Execution) -> Judgement:
-    """Return what a test run that was ended by one of its limits says of the patch, and which limit that was."""
-    limit, wall, used = check.timeout, check.patience * check.timeout, execution.cpu_seconds
-    if execution.starved:
-        said = f"the machine is overloaded: in {wall:g} s the tests got {used:.1f} s of their {limit:g} s of CPU time"
-        return Judgement(Outcome.NOT_MEASURED, f"{said}; run the same command again when the load is lower")
-    if check.patience > 1 and used is None:
-        return Judgement(Outcome.TIMED_OUT, f"the tests did not end within {limit:g} s")
-    if check.patience > 1 and used is not None and used >= limit:
-        return Judgement(Outcome.TIMED_OUT, f"the tests did not end within {limit:g} s of CPU time")
-    if check.patience > 1 and execution.seconds < wall:
-        return Judgement(Outcome.TIMED_OUT, f"the tests hung: they waited for {limit:g} s and used almost no CPU time")
-    return Judgement(Outcome.TIMED_OUT, f"the tests did not end within {wall:g} s")

@@ -19,26 +19,27 @@ from pathlib import Path
 from retrial import registry
 from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
-from retrial.chat import Message, Reply, Request, Usage
+from retrial.chat import Message, Reply, Request, Sampling, Usage
+from retrial.checks import Check
 from retrial.executors.limiter import FairLimiter
-from retrial.executors.writer_pool import WriterPool
 from retrial.grading import verdict_cache
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService, TaskDriver
-from retrial.predict.metering.metered_chat import MeteredChat, Sampling
-from retrial.predict.save import RunProgress, save_prediction, state
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.model_session import ModelSession, TaskLedger
+from retrial.predict.save import RunProgress, WriterPool, save_prediction, state
 from retrial.protocols import Context, Executor
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_verdict
 from retrial.score.scorer import Scored
+from retrial.store.events import AttemptEnded, AttemptStarted, VisibleChecked
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.system.console import Progress, money
 from retrial.system.shutdown import Stop
-from retrial.types import Check, Environment, Outcome, Status, Task, Verdict
+from retrial.types import Environment, Outcome, Status, Task, Verdict
 from tests.support.clusters import two_nodes
 
 CALLS = 3
@@ -71,15 +72,15 @@ class Instant:
 def lines_of_an_attempt(run: Run) -> tuple[bytes, ...]:
     """As a worker makes them: that is no work of the driver's, so it is done once."""
     stop = Stop()
-    driver = TaskDriver("once", DriverService(run, Budget(None), FairLimiter(1, stop), stop))
-    chat = MeteredChat(Instant(), SAMPLING, driver, Price(prompt=1, completion=1), "once", 1)
-    driver.append_with_next("attempt_started", attempt=1, model="instant", sampling=SAMPLING)
+    ledger = TaskLedger("once", DriverService(run, Budget(None), FairLimiter(1, stop), stop))
+    chat = ModelSession(Instant(), Price(prompt=1, completion=1), SAMPLING, ledger, 1)
+    ledger.append_with_next(AttemptStarted(attempt=1, model="instant", sampling=SAMPLING))
     said: tuple[Message, ...] = (Message(role="system", content=SAID * 30), Message(role="user", content=SAID * 40))
     for _ in range(CALLS):
         reply = chat.ask(said)
         said = (*said, Message(role="assistant", content=reply.text), Message(role="user", content=SAID * 15))
-    driver.append("check", key="once", verdict=VERDICT)
-    driver.append("attempt_ended", attempt=1, result=attempt_record(_attempt(chat.usage)))
+    ledger.append(VisibleChecked(key="once", verdict=VERDICT))
+    ledger.append(AttemptEnded(attempt=1, result=attempt_record(_attempt(chat.usage))))
     return tuple(run.journal("once").content().splitlines(keepends=True))
 
 
@@ -95,10 +96,10 @@ class Writing:
         self.driver.open(name)
         for number in range(CALLS):
             asked, answered = rest[2 * number : 2 * number + 2]
-            leave = self.driver.begin(name, asked if number else started + asked, COST)
-            self.driver.end(leave, name, answered, COST)
+            leave = self.driver.reserve(name, asked if number else started + asked, COST)
+            self.driver.settle(leave, name, answered, COST)
         for line in rest[2 * CALLS :]:
-            self.driver.write(name, line)
+            self.driver.append(name, line)
         self.driver.close(name)
         attempt = _attempt(Usage(calls=CALLS, cost=CALLS * COST))
         return Prediction(instance_id=name, model_name_or_path="edit--instant", attempts=(attempt,), tries=1)
@@ -149,13 +150,13 @@ def main() -> None:
         name = open_until_end.enter_context(tempfile.TemporaryDirectory())
         os.environ |= {"RETRIAL_HOME": f"{name}/home", "RETRIAL_CACHE": f"{name}/cache"}
         run = Run(Path(name, "home"), "driven")
-        tasks = [_task(f"task-{number:05d}") for number in range(options.tasks)]
+        tasks = [task(f"task-{number:05d}") for number in range(options.tasks)]
         with run_log.RunLog(run.logs, run.name, "speed.driver"):
             tell("phase 1", options, lambda: _phase1(options, run, tasks))
             tell("phase 2", options, lambda: _phase2(options, run, tasks))
 
 
-def _task(instance_id: str) -> Task:
+def task(instance_id: str) -> Task:
     return Task(
         instance_id=instance_id,
         benchmark="driven",
@@ -176,7 +177,7 @@ def _executor(options: argparse.Namespace, stop: Stop) -> Executor:
 def _phase1(options: argparse.Namespace, run: Run, tasks: list[Task]) -> None:
     stop, budget = Stop(), Budget(None)
     executor = _executor(options, stop)
-    came = RunProgress(done={}, answered={}, unmeasured={})
+    came = RunProgress(done={}, unmeasured={})
     driver = executor.share(DriverService(run, budget, FairLimiter(options.workers, stop), stop))
     work = Writing(driver=driver, lines=lines_of_an_attempt(Run(run.folder, "lines")))
     with Progress("harness", len(tasks)) as progress, WriterPool() as keepers:

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -29,7 +28,8 @@ from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions
 from retrial.predict.ladder import solve
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.model_session import TaskLedger
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox
 from retrial.system import paths
@@ -101,9 +101,8 @@ def own_cpu(bench: Path, part: Sandbox) -> list[Job]:
             driver = DriverService(plan.run, Budget(None), FairLimiter(1, stop), stop)
             before = cpu()
             for task in plan.tasks:
-                tests = partial(plan.benchmark.visible, task.instance_id)
-                check = VisibleCheck(task, tests, sandbox, verdicts)  # type: ignore[arg-type]
-                done = solve(task, ladder, check, TaskDriver(task.instance_id, driver))
+                check = VisibleCheck(plan.benchmark, task, sandbox, verdicts)  # type: ignore[arg-type]
+                done = solve(task, ladder, check, TaskLedger(task.instance_id, driver))
                 assert done.chosen.plausible, done
             spent = (cpu() - before) / len(plan.tasks)
     print(f"CPU of ours for one attempt, without its sandbox runs: {1000 * spent:.1f} ms (at most 50)")

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from retrial import registry
 from retrial.benchmarks.exercism import Exercism
+from retrial.checks import Check
 from retrial.grading.run_check import run_check
 from retrial.protocols import Context, Sandbox
 from retrial.system.paths import PROJECT
-from retrial.types import Check, Task
+from retrial.types import Task
 
 WORKERS = 2
 COMPILED = {"go": ("cache",), "rust": ("target",), "java": ("maven.jsa", "javac.jsa")}

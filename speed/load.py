@@ -134,7 +134,7 @@ def run_here(flags: Sequence[str], run: str, sandbox: Sandbox | Remembering) -> 
     argv = [*flags, "--run", run]
     plan = make_plan(arguments.parse(HarnessOptions, argv, "")[0], argv)
     with quiet():
-        assert run_plan(plan, make_ladder(plan), sandbox) == 0  # type: ignore[arg-type]
+        assert run_plan(plan, make_ladder(plan), sandbox).exit_code == 0  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -254,7 +254,7 @@ def below(pid: int) -> Iterator[int]:
 def harness(argv: Sequence[str]) -> None:
     """The program, with what it has before and after."""
     before = has()
-    status = phase1.main(argv)
+    status = phase1.main(*arguments.harness(argv))
     gc.collect()
     print(json.dumps({"before": before, "after": has(), "cpu": cpu()}))
     sys.exit(status)

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from retrial.benchmarks.swebench import nearby_tests
 from retrial.patches import git
 from retrial.patches import parser as diff_parser
-from retrial.patches.names import decode
+from retrial.patches.git import decode
 from retrial.reports.analysis.stats import wilson
 
 LITE = "SWE-bench/SWE-bench_Lite"

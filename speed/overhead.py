@@ -9,9 +9,10 @@ from statistics import median
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Check
 from retrial.grading.run_check import run_check
 from retrial.protocols import Context, Sandbox
-from retrial.types import Check, Execution, Job, Task
+from retrial.types import Execution, Job, Task
 
 CLOCK = "clock"
 NOW = f'date +%s.%N >>"$RETRIAL_REPORTS/{CLOCK}"'

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from retrial.reports import page
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 from speed import scale
 from tests.support import browsers, synthetic_run
@@ -31,19 +32,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ |= {"RETRIAL_HOME": f"{folder}/home", "RETRIAL_CACHE": f"{folder}/cache"}
-        run, content = synthetic_run.write(folder / "home", "synthetic", options.tasks)
+        run, results = synthetic_run.write(folder / "home", "synthetic", options.tasks)
         chats = sum(path.stat().st_size for path in run.folder.glob("*.md"))
         print(f"{options.tasks} instances, {chats / 1e6:.1f} MB of transcripts", flush=True)
         for title in ("first time", "again"):
-            tell(title, run, content)
+            tell(title, run, results)
         if not browsers.unavailable():
             open_it(run.folder / "report.html", options)
         known(folder, options)
 
 
-def tell(title: str, run: Run, content: dict[str, object]) -> None:
+def tell(title: str, run: Run, results: Results) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
-    path = page.write(run, content)
+    path = page.write(run, results)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert path
     print(f"report.html, {title}: {cpu:.1f} s (wall {wall:.1f}), {path.stat().st_size / 1e6:.1f} MB", flush=True)

@@ -15,11 +15,12 @@ from statistics import median
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Check
 from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.protocols import Context, Sandbox
-from retrial.types import Check, Execution, Job, Task
+from retrial.types import Execution, Job, Task
 
 GOAL_SHARE = 0.10
 GOAL_SECONDS = 0.1

@@ -15,11 +15,12 @@ from tests.conftest import PROJECT
 
 PRODUCT = [*sorted((PROJECT / "retrial").rglob("*.py")), PROJECT / "harness.py", PROJECT / "report.py"]
 
+MOST_ARGUMENTS = 6
 MAY_SEE_ANSWERS = {
     "retrial/score/scorer.py",
     "retrial/score/inputs.py",
     "retrial/grading/reference_runs.py",
-    "retrial/cli/calibrate.py",
+    "retrial/score/calibrate.py",
     "retrial/agents/gold.py",
 }
 
@@ -58,6 +59,36 @@ def test_functions_stay_short() -> None:
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 45
     ]
     assert long == []
+
+
+def test_functions_take_at_most_six_arguments() -> None:
+    """More of them are an object that is missing."""
+    many = [
+        f"{name}:{node.lineno} {node.name}"
+        for name, node in nodes()
+        if isinstance(node, ast.FunctionDef) and len(arguments(node)) > MOST_ARGUMENTS
+    ]
+    assert many == []
+
+
+def arguments(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    names = [
+        each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if each
+    ]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def test_only_the_command_line_prints_results() -> None:
+    printing = {
+        name
+        for name, node in nodes()
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "print"
+        and not any(keyword.arg == "file" for keyword in node.keywords)
+    }
+    assert len(printing) > 3
+    assert sorted(name for name in printing if not name.startswith("retrial/cli/")) == []
 
 
 def test_one_broad_except_stands_at_the_executors_edge() -> None:

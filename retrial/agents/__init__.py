@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from retrial import registry
+from retrial.attempts import Facts
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.protocols import Agent
@@ -32,7 +33,7 @@ def refuse_misplaced(options: HarnessOptions) -> None:
             raise UsageError(f"{flag} is for agents that are programs of their own: '{options.agent}' is part of us.")
 
 
-def about(name: str, agent: Agent) -> dict[str, object]:
+def about(name: str, agent: Agent) -> Facts:
     """For run.json: what an agent says of itself, and whether it saw anything but what it was given."""
     said = agent.describe() if hasattr(agent, "describe") else {}
     return {"name": name, "isolated": True, **said}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from retrial.agents import isolation, prompts
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.isolation.runner import on_no_task
-from retrial.attempts import AgentResult
+from retrial.attempts import AgentResult, Facts
 from retrial.chat import Message, Usage
 from retrial.errors import NotMeasured, UsageError
-from retrial.protocols import AgentContext, Chat, Workspace
+from retrial.protocols import AgentContext, Chat, Workspace, WorkspaceCheck
 from retrial.types import Outcome, Task, Verdict
 
 MODEL = "named"
@@ -33,11 +33,11 @@ class CommandAgent:
     def __init__(self, command: str, model: str, cell: Isolation) -> None:
         self._command, self._model, self._cell = command, model, cell
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         """For run.json."""
         return {"name": "command", "command": self._command, **self._cell.describe()}
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         verdicts: list[Verdict] = []
 
         def test() -> Verdict:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from retrial.attempts import AgentResult
 from retrial.patches import apply
-from retrial.protocols import AgentContext, Benchmark, Chat, Workspace
-from retrial.types import Outcome, Task, Verdict
+from retrial.protocols import AgentContext, Benchmark, Chat, Workspace, WorkspaceCheck
+from retrial.types import Outcome, Task
 
 MODEL = "none"
 
@@ -16,7 +14,7 @@ class Gold:
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         apply.apply(workspace.root, self._benchmark.answer(task.instance_id).patch)
         verdict = check()
         known = verdict.outcome is not Outcome.UNVERIFIED

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from retrial.attempts import AgentResult
-from retrial.protocols import AgentContext, Chat, Workspace
-from retrial.types import Task, Verdict
+from retrial.protocols import AgentContext, Chat, Workspace, WorkspaceCheck
+from retrial.types import Task
 
 MODEL = "none"
 
 
 class Null:
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         return AgentResult(edit_outcome=True)
 
 

@@ -39,15 +39,10 @@ they pass, with 1 when they fail, and with 2 when they can say nothing.
 """
 
 
-def offered(task: Task) -> tuple[str, ...]:
-    """What to edit. Not the manifests: the task is about code, and asks for no packages."""
-    return tuple(path for path in task.editable if path not in task.partly_editable)
-
-
 def instructions(task: Task) -> str:
     """For a program that finds its way in the workspace and tests its work itself."""
     opening = WHOLE_REPOSITORY if task.whole_repository else TASK
-    text = opening.format(instructions=task.problem_statement, files=", ".join(offered(task)))
+    text = opening.format(instructions=task.problem_statement, files=", ".join(task.offered))
     if task.read_only:
         text += READ_ONLY + "".join(f"{path}\n" for path in task.read_only)
     return text + ON_ITS_OWN

@@ -1,18 +1,56 @@
-"""The same benchmark and sandbox on another machine: what a worker there opens for itself."""
+"""The same environment, benchmark and sandbox on another machine: what a worker there takes over and opens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from retrial.benchmarks import open_benchmark
 from retrial.errors import UsageError
-from retrial.executors import worker_env
-from retrial.executors.worker_env import WorkerEnv
 from retrial.options import HarnessOptions, ReportOptions
 from retrial.protocols import Benchmark, Context
 from retrial.sandboxes.prepare import RemoteSandbox, remove_orphans
+from retrial.system import paths
+from retrial.system.secrets import MASKER
 from retrial.types import Environment
+
+VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
+"""Those of ours that mean the same on every machine, where they are set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEnv:
+    """What the process takes over from this one. Its variables hold keys: never show it."""
+
+    folder: str
+    """What paths in the options are relative to."""
+    variables: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    guesses: frozenset[str] = field(repr=False)
+
+    @classmethod
+    def current(cls, variables: Iterable[str] = ()) -> WorkerEnv:
+        """Return the environment of this process, with these variables beside `VARIABLES`."""
+        found = {name: os.environ[name] for name in {*VARIABLES, *variables} if name in os.environ}
+        return cls(
+            folder=os.getcwd(),
+            # There too, agents may not see what lies at home.
+            variables={"RETRIAL_HOME": str(paths.home()), **found},
+            secrets=MASKER.values,
+            guesses=MASKER.guesses,
+        )
+
+    def enter(self) -> None:
+        """Take it over. To be called first, by a process that does nothing else."""
+        with suppress(OSError):
+            os.chdir(self.folder)
+        os.environ.update(self.variables)
+        MASKER.add(*self.secrets, shortest=1)
+        MASKER.guess(*self.guesses, shortest=1)
+        sys.stderr = MASKER.redacting_stream(sys.stderr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +93,7 @@ class RemoteParts:
     ) -> RemoteParts:
         """`sandbox` is the name of the one that was chosen here; `variables` are those that the work needs."""
         return cls(
-            env=worker_env.current(variables),
+            env=WorkerEnv.current(variables),
             benchmark=RemoteBenchmark.of(options, benchmark),
             sandbox=RemoteSandbox.of(options, sandbox, environments),
         )

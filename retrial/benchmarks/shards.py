@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from retrial.benchmarks.selection import select_tasks
+from retrial.benchmarks import select_tasks
 from retrial.errors import UsageError
 from retrial.store.history import RunHistory
+from retrial.store.json_io import decode
+from retrial.store.manifest import Manifest, MergedShards
 from retrial.store.runs import SAFE, Run
 from retrial.system.console import first_few, pluralise
 from retrial.types import Task, fingerprint
@@ -79,9 +81,9 @@ def of_whole(shard: Shard, tasks: Sequence[Task], selection: Mapping[str, Any]) 
     return replace(shard, tasks=len(tasks), digest=_digest(tasks), selection=dict(selection))
 
 
-def stored(config: Mapping[str, Any]) -> Shard | None:
+def stored(manifest: Manifest) -> Shard | None:
     """What a run.json says of it; None for a run that is no shard."""
-    return Shard(**config["shard"]) if config.get("shard") else None
+    return decode(manifest.shard, Shard) if manifest.shard else None
 
 
 def whole_tasks(shard: Shard, everything: Sequence[Task]) -> tuple[Task, ...]:
@@ -95,11 +97,6 @@ def whole_tasks(shard: Shard, everything: Sequence[Task]) -> tuple[Task, ...]:
 
 def _digest(tasks: Iterable[Task]) -> str:
     return fingerprint(sorted(task.instance_id for task in tasks))
-
-
-def record(shard: Shard) -> dict[str, Any]:
-    """For run.json."""
-    return asdict(shard)
 
 
 def base_run_name(name: str) -> str:
@@ -121,7 +118,7 @@ def _shards_of(home: Path, whole: str) -> list[str]:
         return []
     paths = (home / "predictions").glob(f"{whole}--*-of-*/run.json")
     runs = [Run(home, path.parent.name) for path in paths if base_run_name(path.parent.name) == whole]
-    found = {run.name: shard for run in runs if (shard := stored(run.config()))}
+    found = {run.name: shard for run in runs if (shard := stored(run.manifest()))}
     if not found or not _made_of(Run(home, whole), found):
         return []
     sizes = sorted({shard.of for shard in found.values()})
@@ -133,7 +130,7 @@ def _shards_of(home: Path, whole: str) -> list[str]:
 
 def _made_of(whole: Run, names: Iterable[str]) -> bool:
     """Whether nothing of the whole is lost when it is made of these, perhaps anew."""
-    sources = whole.config().get("sources") if whole.exists() else []
+    sources = whole.manifest().sources if whole.exists() else ()
     return sources is not None and set(sources) <= set(names)
 
 
@@ -176,14 +173,13 @@ class Together:
             for task in shard.part(whole)
         }
 
-    def record(self) -> dict[str, object]:
-        """For run.json and results.json."""
-        return {
-            "of": self.first.of,
-            "given": sorted(shard.number for shard, _ in self.given),
-            "missing": [shard.number for shard in self.missing],
-            "overlapping": self.overlapping,
-        }
+    def record(self) -> MergedShards:
+        return MergedShards(
+            of=self.first.of,
+            given=tuple(sorted(shard.number for shard, _ in self.given)),
+            missing=tuple(shard.number for shard in self.missing),
+            overlapping=tuple(self.overlapping),
+        )
 
     def notes(self) -> Iterator[str]:
         """What is odd about them, for people."""
@@ -214,17 +210,19 @@ class Together:
         return f"was cut from another selection: {here}, not {there}"
 
     def _other_settings(self) -> Iterator[str]:
-        known = self.given[0][1].identity
+        known = self.given[0][1].manifest
         for _, each in self.given[1:]:
-            keys = [key for key in {**known, **each.identity} if known.get(key) != each.identity.get(key)]
-            different = [f"{key} {each.identity.get(key)}, not {known.get(key)}" for key in keys]
+            own = each.manifest
+            keys = {**(known.identity or {}), **(own.identity or {})}
+            pairs = [(key, own.setting(key), known.setting(key)) for key in keys]
+            different = [f"{key} {here}, not {there}" for key, here, there in pairs if here != there]
             if different:
                 yield f"'{each.run.name}' was run with other settings: {'; '.join(different)}"
 
 
 def together(found: Sequence[RunHistory]) -> Together | None:
     """Those among these runs that are shards of one whole with the first shard; None when none of them is one."""
-    cut = [(shard, each) for each in found if (shard := stored(each.stored))]
+    cut = [(shard, each) for each in found if (shard := stored(each.manifest))]
     if not cut:
         return None
     first, run = cut[0][0], cut[0][1].run

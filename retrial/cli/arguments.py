@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,14 +13,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from retrial.cli import option_values
-from retrial.cli.option_values import nearest, option_name, type_name
 from retrial.errors import UsageError
 from retrial.options import PER_MODEL, HarnessOptions, ModelChoice, ReportOptions
-from retrial.system.files import read_file
 
 MOST = 16 << 20
 """Bytes of a configuration."""
+LARGEST = 1_000_000
+"""Of any number: eleven days in seconds; clocks and counters overflow beyond."""
+
+OURS: Mapping[str, str] = {
+    "model": "-m",
+    "messages": "--agent",
+    "temperature": "--temperature",
+    "seed": "--seed",
+    "max_tokens": "--max-tokens",
+    "max_completion_tokens": "--max-tokens",
+    "reasoning_effort": "--reasoning-effort",
+    "tools": "--edit-format",
+    "tool_choice": "--edit-format",
+    "n": "--tries",
+    "stream": "",
+}
+"""Fields of a request that an extra body may not have → the option for it. What they do is counted, and paid for."""
 T = TypeVar("T", HarnessOptions, ReportOptions)
 
 
@@ -27,6 +43,24 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def harness(argv: Sequence[str]) -> tuple[HarnessOptions, Sequence[str]]:
+    """Return the options of harness.py, and the command line they are from. Raises: UsageError."""
+    description = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
+    return parse(HarnessOptions, argv, description, complete=_with_recorded)[0], argv
+
+
+def report(argv: Sequence[str]) -> tuple[ReportOptions, tuple[str, ...], Sequence[str]]:
+    """Return the options of report.py, its positional arguments, and the command line. Raises: UsageError."""
+    description = "Score predictions in fresh sandboxes with the acceptance tests, and write results.json."
+    return *parse(ReportOptions, argv, description, positional="RUN|FILE"), argv
+
+
+def _with_recorded(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from retrial.predict.metering import recording
+
+    return recording.complete(given)
 
 
 def parse(
@@ -90,6 +124,8 @@ def _add(parser: Parser, item: dataclasses.Field[Any]) -> None:
 
 def _content(path: Path) -> bytes:
     """Raises: OSError."""
+    from retrial.system.files import read_file
+
     if os.path.realpath(path.parent) != os.path.realpath("/dev/fd"):
         return read_file(path, MOST)
     # Process substitution, `-c <(...)`: a pipe that the shell has opened for us, so it has a writer.
@@ -125,7 +161,7 @@ def _resolve(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 def _value(item: dataclasses.Field[Any], value: Any) -> Any:
-    return tuple(_choices(value)) if item.name == "model" else option_values.value(item, value)
+    return tuple(_choices(value)) if item.name == "model" else _convert(item, value)
 
 
 def _choices(value: Any) -> Iterator[ModelChoice]:
@@ -133,7 +169,7 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
     fields = {item.name: item for item in dataclasses.fields(HarnessOptions) if item.name in PER_MODEL}
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
-            yield from () if each is None else (ModelChoice(name=option_values.text("--model", each)),)
+            yield from () if each is None else (ModelChoice(name=_text("--model", each)),)
             continue
         if not isinstance(each.get("name"), str):
             raise UsageError(f"each model with options of its own needs a name, and {each} has none.")
@@ -145,6 +181,80 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
 
 def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]]) -> dict[str, Any]:
     try:
-        return {key: option_values.value(fields[key], said) for key, said in model.items() if key != "name"}
+        return {key: _convert(fields[key], said) for key, said in model.items() if key != "name"}
     except UsageError as error:
         raise UsageError(f"model '{model['name']}': {error}") from error
+
+
+def _convert(item: dataclasses.Field[Any], given: Any) -> Any:
+    """Raises: UsageError when it is not of the field's kind."""
+    name, kind = option_name(item.name), type_name(item)
+    if item.metadata["filled"] and given in (None, ""):
+        raise UsageError(f"{name} is empty: say what, or leave it out.")
+    if item.metadata["json"]:
+        return _json_object(name, given)
+    if kind.startswith("tuple"):
+        values = given if isinstance(given, list) else [given]
+        return tuple(_text(name, each) for each in values if each is not None)
+    if kind == "bool":
+        if not isinstance(given, bool):
+            raise UsageError(f"{name} must be true or false, not '{given}'.")
+        return given
+    if kind == "str":
+        return "" if given is None else _text(name, given)
+    return _number(item, name, kind, given)
+
+
+def _text(name: str, given: Any) -> str:
+    """Raises: UsageError for what YAML takes for something else, as it does `off` and `no`."""
+    if isinstance(given, bool | list | dict):
+        raise UsageError(f"{name} must be text (in quotes if need be), not '{str(given)[:60]}'.")
+    return str(given)
+
+
+def option_name(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def type_name(item: dataclasses.Field[Any]) -> str:
+    return str(item.type).partition(" |")[0]
+
+
+def nearest(text: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(text, known, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else "."
+
+
+def _number(item: dataclasses.Field[Any], name: str, kind: str, given: Any) -> Any:
+    if given is None and item.default is None:
+        return None
+    try:
+        if isinstance(given, bool):
+            raise ValueError
+        number = int(str(given)) if kind == "int" else float(str(given))
+    except ValueError:
+        raise UsageError(f"{name} must be a {'whole ' if kind == 'int' else ''}number, not '{given}'.") from None
+    minimum = item.metadata["minimum"]
+    if minimum is not None and not number >= minimum:
+        raise UsageError(f"{name} must be at least {minimum:g}, not {number:g}.")
+    if not number <= LARGEST:
+        raise UsageError(f"{name} must be at most {LARGEST:g}, not {number:g}.")
+    return number
+
+
+def _json_object(name: str, given: Any) -> str:
+    """The object as text, the same for the same object; empty for none."""
+    if given in (None, ""):
+        return ""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+        text = json.dumps(found, sort_keys=True, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{name} must be a JSON object, such as '{{\"top_p\": 0.9}}': {error}.") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{name} must be a JSON object, such as '{{\"top_p\": 0.9}}', not {text[:60]}.")
+    ours = next((key for key in found if key in OURS), None)
+    if ours is not None:
+        instead = f": use {OURS[ours]}" if OURS[ours] else ""
+        raise UsageError(f"{name} may not have '{ours}'{instead}.")
+    return text if found else ""

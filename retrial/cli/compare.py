@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from retrial import __version__
 from retrial.benchmarks import shards
@@ -16,14 +15,24 @@ from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports import write
 from retrial.reports.analysis import pairs, selected_tasks
-from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark
-from retrial.reports.comparison_table import render, row
-from retrial.reports.results import SCHEMA
+from retrial.reports.analysis.run_conditions import (
+    EarlierResults,
+    Side,
+    read_config,
+    read_results,
+    refuse_other_benchmark,
+    unscored,
+)
+from retrial.reports.comparison_table import Comparison, render, row
+from retrial.reports.records import SCHEMA
 from retrial.score import inputs, predictions_file
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.store import history
-from retrial.store.runs import Run, find_run, read_json
+from retrial.store.history import find_run
+from retrial.store.json_io import masked, read_json
+from retrial.store.manifest import Manifest
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import NOTE, command_line, say
 
@@ -56,35 +65,35 @@ def run(options: ReportOptions, texts: Sequence[str]) -> int:
     _refuse_other_benchmarks(entries)
     scored = {entry.run.name: _scored(options, entry) for entry in _with_prior(entries)}
     sides = {name: side for name, (side, _) in scored.items()}
-    content = compared(
+    found = compared(
         target.name,
         [sides[entry.run.name] for entry in entries],
         [entry.group for entry in entries],
         sides.__getitem__,
     )
-    target.write_results(content)
-    print(render(content))
-    write.write_comparison(target, content)
+    target.write_results(found)
+    print(render(found))
+    print("\n".join(write.write_comparison(target, found)))
     return ExitCode.DONE if all(whole for _, whole in scored.values()) else ExitCode.NOT_MEASURED
 
 
 def compared(
     name: str, sides: Sequence[Side], groups: Sequence[str] = (), find: selected_tasks.Find | None = None
-) -> dict[str, Any]:
-    """The content of results.json: a row for each run, and the pairs. `find` knows also the runs of `--prior`."""
+) -> Comparison:
+    """`find` knows also the runs of `--prior`."""
     whole = [selected_tasks.completed(side, find or {each.name: each for each in sides}.__getitem__) for side in sides]
     found = pairs.corrected([pairs.pair(a, b) for a, b in _pairs(whole, groups)])
-    return {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "run": name,
-        "benchmark": sides[0].content.get("benchmark"),
-        "command": command_line(),
-        "runs": [row(side) for side in sides],
-        "pairs": [pairs.record(each) for each in found],
-        "warnings": list(dict.fromkeys(warning for each in found for warning in each.differences.warnings)),
-        "retrial": __version__,
-    }
+    return Comparison(
+        schema=SCHEMA,
+        kind=KIND,
+        run=name,
+        benchmark=sides[0].results.benchmark,
+        command=command_line(),
+        runs=tuple(map(row, sides)),
+        pairs=tuple(map(pairs.row, found)),
+        warnings=tuple(dict.fromkeys(warning for each in found for warning in each.differences.warnings)),
+        retrial=__version__,
+    )
 
 
 def _pairs(sides: Sequence[Side], groups: Sequence[str]) -> list[tuple[Side, Side]]:
@@ -125,11 +134,11 @@ def _named(options: ReportOptions, text: str) -> Iterator[ComparedRun]:
         scoring = inputs.from_file(options, Path(text))
         yield ComparedRun(run=scoring.run, scoring=scoring)
         return
-    stored = run.config()
-    if not history.group_kind(stored):
+    manifest = run.manifest()
+    if not manifest.group:
         yield ComparedRun(run=run)
         return
-    for member in (Run(home, each["run"]) for each in stored["runs"]):
+    for member in (Run(home, each.run) for each in manifest.runs):
         if member.exists():
             yield ComparedRun(run=member, group=run.name)
         else:
@@ -144,7 +153,7 @@ def _with_prior(entries: Sequence[ComparedRun]) -> list[ComparedRun]:
     found = {entry.run.name: entry for entry in entries}
     queue = list(entries)
     for entry in queue:
-        prior = entry.run.config().get("prior", ()) if entry.run.exists() else ()
+        prior = entry.run.manifest().prior if entry.run.exists() else ()
         more = [ComparedRun(run=Run(paths.home(), name)) for name in prior if name not in found]
         selected_tasks.refuse_unknown(entry.run.name, (each.run for each in more))
         found.update((each.run.name, each) for each in more)
@@ -173,48 +182,50 @@ def _refuse_other_benchmarks(entries: Sequence[ComparedRun]) -> None:
 
     Raises: UsageError.
     """
-    known = [Side(name=entry.run.name, content={"provenance": {"benchmark": _benchmark(entry)}}) for entry in entries]
+    known = [unscored(entry.run.name, Manifest(), *_benchmark(entry)) for entry in entries]
     for other in known[1:]:
         refuse_other_benchmark(known[0], other)
 
 
-def _benchmark(entry: ComparedRun) -> Mapping[str, Any]:
+def _benchmark(entry: ComparedRun) -> tuple[object, object]:
+    """Its source and its digest."""
     if entry.scoring:
-        return entry.scoring.benchmark.provenance
-    identity = history.identity(entry.run, entry.run.config())
-    return {"source": identity.get("benchmark"), "digest": identity.get("benchmark_digest")}
+        provenance = entry.scoring.benchmark.provenance
+        return provenance["source"], provenance["digest"]
+    manifest = history.identified(entry.run)
+    return manifest.setting("benchmark"), manifest.setting("benchmark_digest")
 
 
 def _scored(options: ReportOptions, entry: ComparedRun) -> tuple[Side, bool]:
     """With its results, and whether nothing is left out of them."""
     run, whole = entry.run, entry.scoring is None or not entry.scoring.problems
-    content = None if options.fresh else _scored_before(entry)
-    if content is None:
+    results = None if options.fresh else _scored_before(entry)
+    if results is None:
         say(f"Compare: {run.name} is scored")
-        score_run(options, entry.scoring or inputs.from_run(options, run))
-        content = read_results(run.results_path)
-        write.write_beside(run, content)
-    whole = whole and not content["not_measured"] and not content.get("shards", {}).get("missing")
-    return Side(name=run.name, content=content, config=read_config(run.config_path)), whole
+        _, scored = score_run(options, entry.scoring or inputs.from_run(options, run))
+        write.write_beside(run, masked(scored))
+        results = read_results(run.results_path)
+    whole = whole and not results.not_measured and not results.shards.missing
+    return Side(name=run.name, results=results, config=read_config(run.config_path)), whole
 
 
-def _scored_before(entry: ComparedRun) -> dict[str, Any] | None:
+def _scored_before(entry: ComparedRun) -> EarlierResults | None:
     """Its results, if they are of exactly the predictions that it has now."""
     run = entry.run
     if not run.exists() or not run.results_path.is_file():
         return None
     with suppress(UsageError):
         # What cannot be read is made anew.
-        content = read_results(run.results_path)
-        return content if _covers(entry, content) else None
+        results = read_results(run.results_path)
+        return results if _covers(entry, results) else None
     return None
 
 
-def _covers(entry: ComparedRun, content: Mapping[str, Any]) -> bool:
+def _covers(entry: ComparedRun, results: EarlierResults) -> bool:
     run = entry.run
-    scored, skipped = {each["instance_id"] for each in content["instances"]}, set(content["skipped"])
+    scored, skipped = {each.instance_id for each in results.instances}, set(results.skipped)
     missing = set[str]()
-    if history.holds_predictions(run.config()):
+    if run.manifest().holds_predictions:
         found = history.read(run)
         predicted, missing = set(found.records), set(found.not_predicted)
         files = [run.prediction_path(instance_id) for instance_id in predicted]
@@ -223,9 +234,9 @@ def _covers(entry: ComparedRun, content: Mapping[str, Any]) -> bool:
     newest = max((path.stat().st_mtime_ns for path in files), default=0)
     return (
         scored <= predicted <= scored | skipped
-        and set(content["not_measured"]) - scored == missing
+        and set(results.not_measured) - scored == missing
         and newest <= run.results_path.stat().st_mtime_ns
-        and _is_about(entry, content)
+        and _is_about(entry, results)
     )
 
 
@@ -242,6 +253,6 @@ def _in_bundle(entry: ComparedRun, known: Collection[str]) -> set[str]:
     return set(imported.submissions)
 
 
-def _is_about(entry: ComparedRun, content: Mapping[str, Any]) -> bool:
+def _is_about(entry: ComparedRun, results: EarlierResults) -> bool:
     """A file may have been scored as another benchmark's before."""
-    return entry.scoring is None or content["provenance"].get("benchmark") == dict(entry.scoring.benchmark.provenance)
+    return entry.scoring is None or results.provenance.benchmark == dict(entry.scoring.benchmark.provenance)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports.analysis import selected_tasks
 from retrial.reports.analysis.pairs import Pair, pair
-from retrial.reports.analysis.run_conditions import Side, read_config, read_results, refuse_other_benchmark
-from retrial.store.json_io import to_json
-from retrial.store.runs import Run, find_run
+from retrial.reports.analysis.run_conditions import (
+    Side,
+    read_back,
+    read_config,
+    read_results,
+    refuse_other_benchmark,
+    unscored,
+)
+from retrial.reports.analysis.stats import Rate
+from retrial.reports.records import Results
+from retrial.store.history import find_run
+from retrial.store.manifest import Manifest
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import NOTE, one_line, say
 
@@ -38,33 +46,33 @@ def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:
         _refuse_dependent(before, run)
 
 
-def check(options: ReportOptions, content: Mapping[str, Any]) -> int:
+def check(options: ReportOptions, results: Results) -> int:
     """The exit code of what was missed; 0 when nothing was. Says of each gate how it went."""
     missed = [
-        *([_below(options.fail_under, content["rate"])] if options.fail_under is not None else []),
-        *([_worse(options.baseline, content)] if options.baseline else []),
+        *([_below(options.fail_under, results.rate)] if options.fail_under is not None else []),
+        *([_worse(options.baseline, results)] if options.baseline else []),
     ]
     return ExitCode.MISSED if any(missed) else ExitCode.DONE
 
 
-def _below(wanted: float, rate: Mapping[str, Any]) -> bool:
-    if not rate["of"]:
+def _below(wanted: float, rate: Rate) -> bool:
+    if not rate.of:
         print(f"--fail-under {wanted:g}: missed. Nothing was measured.")
         return True
     # Not what is rounded for people: 2 of 6 are a third.
-    missed = bool(100 * rate["resolved"] / rate["of"] < wanted)
-    print(f"--fail-under {wanted:g}: {'missed' if missed else 'kept'}. {rate['percent']:g} % are resolved.")
+    missed = 100 * rate.resolved / rate.of < wanted
+    print(f"--fail-under {wanted:g}: {'missed' if missed else 'kept'}. {rate.percent:g} % are resolved.")
     return missed
 
 
-def _worse(text: str, content: Mapping[str, Any]) -> bool:
+def _worse(text: str, results: Results) -> bool:
     """Significantly, and not just by chance; also when that cannot be told at all."""
     try:
         path, before = _baseline(text)
-        run = Run(paths.home(), str(content["run"]))
+        run = Run(paths.home(), results.run)
         if run.results_path.resolve() == path.resolve():
             raise UsageError(f"{_own(run.name)}.")
-        found = _pair(before, _side(run, before.name, content))
+        found = _pair(before, _side(run, before.name, results))
     except UsageError as error:
         print(one_line(f"--baseline {text}: missed. {error}"))
         return True
@@ -102,34 +110,32 @@ def _baseline(text: str) -> tuple[Path, Side]:
     if not path.is_file():
         first = f": score it first with 'report.py {run.name}'" if run else ""
         raise UsageError(f"The baseline '{text}' has no results.json{first}.")
-    content = read_results(path)
-    name = str(content.get("run") or path.parent.name)
-    return path, Side(name=name, content=content, config=read_config(path.with_name("run.json")))
+    results = read_results(path)
+    config = read_config(path.with_name("run.json"))
+    return path, Side(name=results.run or path.parent.name, results=results, config=config)
 
 
-def _side(run: Run, taken: str, content: Mapping[str, Any]) -> Side:
+def _side(run: Run, taken: str, results: Results) -> Side:
     """What was scored just now; an earlier result of the same run has its name."""
-    # As it would be read back: only so is the same the same.
-    provenance = json.loads(to_json(content["provenance"]))
     name = f"{run.name} (now)" if run.name == taken else run.name
-    return Side(name=name, content={**content, "provenance": provenance}, config=_config(run))
+    return Side(name=name, results=read_back(results), config=_config(run))
 
 
-def _config(run: Run) -> dict[str, Any]:
-    return run.config() if run.exists() else {}
+def _config(run: Run) -> Manifest:
+    return read_config(run.config_path) if run.exists() else Manifest()
 
 
 def _refuse_other_benchmark(before: Side, run: Run) -> None:
     """As far as it is known before it is scored."""
-    identity = _config(run).get("identity", {})
-    if "benchmark" in identity:
-        benchmark = {"source": identity["benchmark"], "digest": identity.get("benchmark_digest")}
-        refuse_other_benchmark(before, Side(name=run.name, content={"provenance": {"benchmark": benchmark}}))
+    config = _config(run)
+    if config.setting("benchmark") is not None:
+        source, digest = config.setting("benchmark"), config.setting("benchmark_digest")
+        refuse_other_benchmark(before, unscored(run.name, config, source, digest))
 
 
 def _refuse_dependent(before: Side, run: Run) -> None:
     """As far as it is known before it is scored. Raises: UsageError."""
-    now = Side(name=run.name, content={}, config=_config(run))
+    now = unscored(run.name, _config(run))
     if now.contains(before) or before.contains(now):
         later, first = (now, before) if now.contains(before) else (before, now)
         raise UsageError(

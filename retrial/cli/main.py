@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
+from typing import Any
 
 from retrial.errors import ExitCode, NotMeasured, Stopped, UsageError
 from retrial.system import run_log
@@ -19,19 +19,24 @@ from retrial.system.shutdown import signals
 
 GARBAGE = 200_000
 """Objects more than before, and it is looked for."""
+Parse = Callable[[Sequence[str]], tuple[Any, ...]]
+"""Return what a command's `main` takes."""
 
 
 def resume_hint() -> str:
     return f"Everything finished is on disk, the same command goes on: {command_line()}"
 
 
-def run(name: str, module: str) -> int:
-    """The exit code of that module's `main`; never a traceback for bad input or broken machinery."""
+def run(name: str, parse: Parse, module: str) -> int:
+    """Return the exit code of that module's `main`; never a traceback for bad input or broken machinery.
+
+    The command line is parsed before the module is imported, so that `--help` and a typo take no time.
+    """
     try:
         sys.unraisablehook = partial(_unraisable, name)
         for each in signals():
             signal.signal(each, _interrupted)
-        return _run(name, module)
+        return _run(name, parse, module)
     except KeyboardInterrupt:
         _tell_interrupted(name)
         return ExitCode.INTERRUPTED
@@ -76,14 +81,14 @@ def _keep_secrets() -> None:
         setattr(sys, name, MASKER.redacting_stream(stream))
 
 
-def _run(name: str, module: str) -> int:
+def _run(name: str, parse: Parse, module: str) -> int:
     # What is read at the start stays to the end, and may be a million of objects: to look among them for garbage as
     # often as is usual takes a tenth of the time.
     gc.set_threshold(GARBAGE, 50, 10)
     _keep_secrets()
     run_log.begin()
     try:
-        return _main(module)
+        return _main(parse, module)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return ExitCode.BAD_USAGE
@@ -99,11 +104,15 @@ def _run(name: str, module: str) -> int:
         return ExitCode.BAD_USAGE if is_usage else ExitCode.NOT_MEASURED
 
 
-def _main(module: str) -> int:
+def _main(parse: Parse, module: str) -> int:
     """Raises: KeyboardInterrupt also where the interrupted code made another error of it."""
     try:
-        main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
-        return main(sys.argv[1:])
+        parsed = parse(sys.argv[1:])
+        # Not before: --help does without it.
+        from retrial import registry
+
+        main: Callable[..., int] = registry.load(module).main
+        return main(*parsed)
     finally:
         if _is_interrupt(sys.exception()):
             raise KeyboardInterrupt

@@ -5,56 +5,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrial.benchmarks import shards
-from retrial.cli import arguments, compare, gate, score_groups
-from retrial.cli.calibrate import calibrate
-from retrial.cli.doctor import examine
+from retrial.cli import gate
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
+from retrial.reports.write import Outputs
 from retrial.sandboxes.prepare import remove_orphans
 from retrial.score import inputs, rescore
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
-from retrial.store.runs import find_run
-from retrial.system import console, paths, scratch
+from retrial.store.history import find_run
+from retrial.system import paths
+from retrial.system.files import refuse_missing_scratch
 
 ALONE = ("gold", "null", "calibrate", "doctor")
-DESCRIPTION = "Score predictions in fresh sandboxes with the acceptance tests, and write results.json."
 
 
-def main(argv: Sequence[str]) -> int:
-    options, rest = arguments.parse(ReportOptions, argv, DESCRIPTION, positional="RUN|FILE")
+def main(options: ReportOptions, rest: tuple[str, ...], argv: Sequence[str]) -> int:
     texts = shards.expand_to_shards(paths.home(), rest)
     several = len(texts) > 1 or texts != rest
-    _refuse(options, rest, several)
-    scratch.refuse_missing()
+    outputs = _check(options, rest, several)
+    refuse_missing_scratch()
     remove_orphans()
-    if options.calibrate or options.doctor:
-        return calibrate(options, argv) if options.calibrate else examine(options)
+    if options.calibrate:
+        return _calibrate(options, argv)
+    if options.doctor:
+        from retrial.cli.doctor import examine
+
+        return examine(options)
     if options.compare:
+        from retrial.cli import compare
+
         return compare.run(options, rest)
     group = None if options.gold or options.null or several else inputs.find_group(rest)
     if group is not None:
+        from retrial.cli import score_groups
+
         return score_groups.score(options, group)
-    return _score(options, inputs.from_runs(options, texts) if several else inputs.from_command(options, rest))
+    return _score(options, outputs, inputs.from_runs(options, texts) if several else inputs.from_command(options, rest))
 
 
-def _score(options: ReportOptions, scoring: ScoringInput) -> int:
+def _calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
+    from retrial.reports import calibration_table
+    from retrial.score.calibrate import calibrate
+
+    run, found = calibrate(options, argv)
+    print(calibration_table.render(found))
+    print(f"\nResults: {run.results_path}")
+    return ExitCode.NOT_MEASURED if found.not_measured else ExitCode.DONE
+
+
+def _score(options: ReportOptions, outputs: Outputs, scoring: ScoringInput) -> int:
     """One run: scored, told, written for others, and judged."""
-    write.refuse(options, scoring.run)
+    outputs.refuse_other_run(scoring.run)
     score = rescore.score if options.repeat > 1 else score_run
-    report, content = score(options, scoring)
-    told = filter(None, [report.agent_failed, repeats.told(content), headline.render(report, content)])
-    print(console.painted("\n\n".join(told)))
+    report, results = score(options, scoring)
+    flaky = repeats.told(results.repeats) if results.repeats else ""
+    told = filter(None, [report.agent_failed, flaky, headline.render(report, results)])
+    print(headline.painted("\n\n".join(told)))
     print(f"\nResults: {scoring.run.results_path}")
-    write.write(options, scoring.run, content)
-    incomplete = report.not_measured or report.shards.get("missing") or scoring.problems
-    return gate.check(options, content) or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
+    print("\n".join(write.write(outputs, scoring.run, results)))
+    incomplete = report.not_measured or (report.shards and report.shards.missing) or scoring.problems
+    missed = gate.check(options, results) if _is_gated(options) else ExitCode.DONE
+    return missed or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 
 
-def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
-    """Raises: UsageError for what does not go together, or cannot be: before anything is scored."""
+def _is_gated(options: ReportOptions) -> bool:
+    return options.fail_under is not None or bool(options.baseline)
+
+
+def _check(options: ReportOptions, rest: Sequence[str], several: bool) -> Outputs:
+    """Return where to write what was asked for.
+
+    Raises: UsageError for what does not go together, or cannot be: before anything is scored.
+    """
     if options.run and not several and not options.compare:
         raise UsageError("--run names the one result of several runs: give two of them, or more.")
     alone = [name for name in ALONE if getattr(options, name)]
@@ -64,13 +89,15 @@ def _refuse(options: ReportOptions, rest: Sequence[str], several: bool) -> None:
         )
     if options.repeat > 1 and (options.calibrate or options.doctor):
         raise UsageError("--repeat scores predictions several times: leave --calibrate and --doctor out.")
-    write.refuse(options)
-    gate.refuse(options, () if alone else rest)
+    outputs = write.outputs(options)
+    if _is_gated(options):
+        gate.refuse(options, () if alone else rest)
     if alone in ([], ["doctor"]) and (options.task or options.filter_category) and not _is_file(rest, several):
         raise UsageError(
             "--task and --filter-category go with --gold, --null, --calibrate and a predictions file; "
             "a run is scored whole."
         )
+    return outputs
 
 
 def _is_file(rest: Sequence[str], several: bool) -> bool:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from retrial import __version__
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
-from retrial.reports import console_tables, write
+from retrial.reports import tables, write
 from retrial.reports.analysis import repeats as repeat_statistics
-from retrial.reports.analysis.repeats import IDENTICAL, Repeat
-from retrial.reports.analysis.rungs import Compared, side_by_side
+from retrial.reports.analysis.repeats import IDENTICAL, Together
+from retrial.reports.analysis.rungs import SideBySide, side_by_side
 from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.results import SCHEMA, Report, compared
+from retrial.reports.records import GroupResults
+from retrial.reports.results import Report, compared
+from retrial.reports.tables import Table
+from retrial.reports.write import Outputs
 from retrial.score import inputs, rescore
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
+from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import money, pluralise, say
@@ -24,122 +26,110 @@ from retrial.system.console import money, pluralise, say
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""
 
-Listed = Mapping[str, Any]
-"""What a group's run.json says of one of its runs."""
-
 
 def score(options: ReportOptions, group: Run) -> int:
     """Score every run of a group, and put them side by side; returns the worst exit code."""
-    stored = group.config()
-    _refuse(options, group.name, stored["runs"])
-    missing = [each["run"] for each in stored["runs"] if not Run(paths.home(), each["run"]).exists()]
-    if stored["kind"] == "repeats":
-        repeats = [rescore.of_run(report, scoring, each["seed"]) for each, scoring, report in _scored(options, group)]
-        unmeasured = any(each.not_measured for each in repeats)
-        content, shown = _repeats_results(group, repeats, missing)
+    manifest = group.manifest()
+    _refuse(options, group.name, manifest.runs)
+    missing = [each.run for each in manifest.runs if not Run(paths.home(), each.run).exists()]
+    if manifest.kind == "repeats":
+        runs = [rescore.of_run(report, scoring, each.seed or 0) for each, scoring, report in _scored(options, group)]
+        unmeasured = any(each.not_measured for each in runs)
+        together = repeat_statistics.together(runs, missing)
+        results, shown = _results(group, together), repeats_table(together)
     else:
-        found = [compared(report, each["model"], each["edit_format"]) for each, _, report in _scored(options, group)]
-        unmeasured = any(each.not_measured for each in found)
-        content, shown = _grid_results(group, found, missing)
-    group.write_results(content)
-    print("\n".join([shown, *(f"note: {each}" for each in content["selection"])]))
-    write.write_comparison(group, content)
+        cells = [compared(report, each.model, each.edit_format) for each, _, report in _scored(options, group)]
+        unmeasured = any(each.not_measured for each in cells)
+        grid = side_by_side(cells, missing)
+        results, shown = _results(group, grid), tables.comparison(grid)
+    group.write_results(results)
+    print("\n".join([shown, *(f"note: {each}" for each in results.selection)]))
+    print("\n".join(write.write_comparison(group, results)))
     return ExitCode.NOT_MEASURED if missing or unmeasured else ExitCode.DONE
 
 
-def _refuse(options: ReportOptions, name: str, runs: Sequence[Listed]) -> None:
+def _refuse(options: ReportOptions, name: str, runs: Sequence[ListedRun]) -> None:
     """A gate that judges nothing would be taken for one that was passed. Raises: UsageError."""
     for option in OF_ONE_RUN:
         if getattr(options, option) not in (None, ""):
             flag = option.replace("_", "-")
-            raise UsageError(f"--{flag} is about one run, and '{name}' is {len(runs)}: name one, '{runs[0]['run']}'.")
+            raise UsageError(f"--{flag} is about one run, and '{name}' is {len(runs)}: name one, '{runs[0].run}'.")
 
 
-def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[Listed, ScoringInput, Report]]:
+def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[ListedRun, ScoringInput, Report]]:
     """Each run that has files, one after the other."""
-    stored = group.config()
+    manifest = group.manifest()
     score_one = rescore.score if options.repeat > 1 else score_run
-    for place, each in enumerate(stored["runs"], start=1):
-        run = Run(paths.home(), each["run"])
+    for place, each in enumerate(manifest.runs, start=1):
+        run = Run(paths.home(), each.run)
         if run.exists():
-            title = f"{stored['kind'].capitalize()} {group.name}"
-            say(f"{title}: run {place} of {len(stored['runs'])}, {run.name}")
+            title = f"{manifest.kind.capitalize()} {group.name}"
+            say(f"{title}: run {place} of {len(manifest.runs)}, {run.name}")
             scoring = inputs.from_run(options, run)
-            report, content = score_one(options, scoring)
-            write.write(options, run, content)
+            report, results = score_one(options, scoring)
+            print("\n".join(write.write(Outputs(), run, results)))
             if report.agent_failed:
                 print(f"{run.name}: {report.agent_failed}\n")
-            if said := repeat_statistics.told(content):
-                print(f"{run.name}\n{said}\n")
+            if results.repeats:
+                print(f"{run.name}\n{repeat_statistics.told(results.repeats)}\n")
             yield each, scoring, report
 
 
-def _grid_results(grid: Run, found: Sequence[Compared], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
-    content = _results(grid, side_by_side(found, missing))
-    return content, console_tables.comparison(content)
+def _results(group: Run, found: SideBySide | Together) -> GroupResults:
+    manifest = group.manifest()
+    return GroupResults(
+        kind=manifest.kind,
+        run=manifest.run,
+        command=manifest.command,
+        identity=manifest.identity or {},
+        found=found,
+        selection=_selection(manifest.runs),
+    )
 
 
-def _repeats_results(group: Run, found: Sequence[Repeat], missing: Sequence[str]) -> tuple[dict[str, Any], str]:
-    content = _results(group, repeat_statistics.together(found, missing))
-    return content, repeats_table(content)
-
-
-def _results(group: Run, own: Mapping[str, Any]) -> dict[str, Any]:
-    stored = group.config()
-    head = {name: stored[name] for name in ("kind", "run", "command", "identity")}
-    return {"schema": SCHEMA, **head, **own, "selection": _selection(stored["runs"]), "retrial": __version__}
-
-
-def _selection(runs: Sequence[Listed]) -> list[str]:
+def _selection(runs: Sequence[ListedRun]) -> list[str]:
     """Of runs that were started with `--prior`: what their rates are about."""
-    members = [run for run in (Run(paths.home(), each["run"]) for each in runs) if run.exists()]
-    prior = {run.name: run.config().get("prior", ()) for run in members}
+    members = [run for run in (Run(paths.home(), each.run) for each in runs) if run.exists()]
+    prior = {run.name: run.manifest().prior for run in members}
     return [
         f"{name} ran only {what_was_left(found)}; its rate covers only those" for name, found in prior.items() if found
     ]
 
 
-def repeats_table(content: Mapping[str, Any]) -> str:
+def repeats_table(found: Together) -> str:
     """Repeats side by side, and what they say together."""
     rows = [
-        (
-            row["run"],
-            str(row["seed"]),
-            f"{row['resolved']}/{row['of']}",
-            console_tables.rate(row),
-            f"{row['rate_common']['resolved']}/{row['rate_common']['of']}",
-            money(row["cost"]),
-        )
-        for row in content["runs"]
+        (row.run, row.seed, row.rate.share, row.rate.short, row.rate_common.share, money(row.cost))
+        for row in found.runs
     ]
-    shown = console_tables.aligned(("run", "seed", "resolved", "rate", "common", "cost"), rows)
-    return f"{shown}\n\n" + "\n".join([*_summary(content), *_remarks(content)])
+    shown = Table(header=("run", "seed", "resolved", "rate", "common", "cost"), rows=rows).aligned()
+    return f"{shown}\n\n" + "\n".join([*_summary(found), *_remarks(found)])
 
 
-def _summary(content: Mapping[str, Any]) -> list[str]:
-    common, spread = content["common"], content["spread"]
-    lines = [f"measured by all {common['measured_by_all']} of {common['of']} tasks (column common: of these alone)"]
+def _summary(found: Together) -> list[str]:
+    common, spread = found.common, found.spread
+    lines = [f"measured by all {common.measured_by_all} of {common.of} tasks (column common: of these alone)"]
     if spread is None:
         return [*lines, "mean            none: there is no task that all runs have measured"]
-    k, twice = str(spread["runs"]), sum(len(content[name]) for name in ("always", "never", "flips"))
-    if spread["runs"] < 2:
-        return [*lines, f"mean            {content['mean']:.1f} %, of one run: there is nothing to compare it with"]
+    k, twice = str(spread.runs), len(found.always) + len(found.never) + len(found.flips)
+    if spread.runs < 2:
+        return [*lines, f"mean            {found.mean:.1f} %, of one run: there is nothing to compare it with"]
     return [
         *lines,
-        f"mean            {content['mean']:.1f} % (spread {spread['standard_deviation']:.1f} points over {k} runs; "
-        f"{spread['min']:.1f} to {spread['max']:.1f}); pass@{k} {content['pass_at'][k]:.1f} %; "
-        f"{len(content['flips'])} of {pluralise(twice, 'task')} flipped",
-        f"always, never   {len(content['always'])} resolved in every run, {len(content['never'])} in none",
+        f"mean            {found.mean:.1f} % (spread {spread.standard_deviation:.1f} points over {k} runs; "
+        f"{spread.min:.1f} to {spread.max:.1f}); pass@{k} {found.pass_at[k]:.1f} %; "
+        f"{len(found.flips)} of {pluralise(twice, 'task')} flipped",
+        f"always, never   {len(found.always)} resolved in every run, {len(found.never)} in none",
     ]
 
 
-def _remarks(content: Mapping[str, Any]) -> list[str]:
-    differing = ", ".join(content["conditions_differ"])
-    void = [name for name in content["flips"] if name in content["void"]]
+def _remarks(found: Together) -> list[str]:
+    differing = ", ".join(found.conditions_differ)
+    void = [name for name in found.flips if name in found.void]
     return [
-        *(f"not measured    {row['not_measured']} in {row['run']}" for row in content["runs"] if row["not_measured"]),
-        *(f"not started     {name}" for name in content["not_started"]),
+        *(f"not measured    {row.not_measured} in {row.run}" for row in found.runs if row.not_measured),
+        *(f"not started     {name}" for name in found.not_started),
         *([f"void here       {len(void)} of those that flipped: it may be the tests"] if void else []),
         *([f"note: runs differ in more than their seeds: {differing} (conditions_differ)"] if differing else []),
-        *([f"note: {IDENTICAL}"] if content["identical"] else []),
+        *([f"note: {IDENTICAL}"] if found.identical else []),
     ]

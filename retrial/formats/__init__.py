@@ -6,15 +6,15 @@ Imports `grading` and what is below; `agents` and the folders above may import i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from retrial.chat import Reply
+from retrial.chat import Edit, Edits, Fault, Reply
 from retrial.errors import PatchError
 from retrial.formats.parsing.reply_text import shorten
-from retrial.patches.names import check_name, encode
-from retrial.protocols import Edit, EditFormat, Edits, Fault
+from retrial.patches.git import check_name, encode
+from retrial.protocols import EditFormat
 
 EMPTY = "Your reply is empty. Write the edits in the form that was asked for. Files to edit: {files}"
 CUT_OFF = "Your reply was cut off before its end. Write less around the edits. Files to edit: {files}"
@@ -32,8 +32,8 @@ _REASONING = re.compile(
 )
 
 
-def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Callable[[str], bool]) -> Edits:
-    """All edits that a reply asks for, or one problem and no edit. `allowed` says of a path whether it may be edited.
+def read(form: EditFormat, reply: Reply, files: Mapping[str, str]) -> Edits:
+    """All edits that a reply asks for, or one problem and no edit. Whether each file may be edited, the agent knows.
 
     Line ends and a byte order mark stay as each file has them.
     """
@@ -46,11 +46,15 @@ def read(form: EditFormat, reply: Reply, files: Mapping[str, str], allowed: Call
     found = form.parse(said, {path: _plain(content.removeprefix(MARK)) for path, content in files.items()})
     if found.problem:
         return found
-    refused = [edit.path for edit in found.edits if not _inside(edit.path) or not allowed(edit.path)]
-    if refused:
-        listed = shorten(", ".join(refused))
-        return Edits(problem=NOT_ALLOWED.format(path=listed, files=names), fault=Fault.NOT_ALLOWED)
+    if outside := [edit.path for edit in found.edits if not _inside(edit.path)]:
+        return not_allowed(outside, files)
     return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
+
+
+def not_allowed(paths: Iterable[str], files: Iterable[str]) -> Edits:
+    """The problem of a reply that edits these paths, where only these files may be edited."""
+    listed = shorten(", ".join(paths))
+    return Edits(problem=NOT_ALLOWED.format(path=listed, files=", ".join(files)), fault=Fault.NOT_ALLOWED)
 
 
 def without_reasoning(text: str) -> str:
@@ -59,7 +63,7 @@ def without_reasoning(text: str) -> str:
 
 
 def _inside(path: str) -> bool:
-    """A plain path below the workspace, and not in a git folder, whatever `allowed` says."""
+    """A plain path below the workspace, and not in a git folder."""
     try:
         encode(check_name(path))
     except PatchError:

@@ -23,4 +23,4 @@ Write the path alone on the line before the block, exactly as it was given.
 
 
 def make() -> Blocks:
-    return Blocks(PROMPT, "{path}\n{fence}\n{block}\n{fence}\n")
+    return Blocks(PROMPT)

@@ -23,4 +23,4 @@ The path is the first line inside the fence, exactly as it was given.
 
 
 def make() -> Blocks:
-    return Blocks(PROMPT, "{fence}\n{path}\n{block}\n{fence}\n")
+    return Blocks(PROMPT)

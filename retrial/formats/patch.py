@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import unified_diff
 
-from retrial.chat import Reply
+from retrial.chat import Edits, Fault, Reply, Tool
 from retrial.formats.parsing.hunks import (
-    EVERYTHING,
     EditKind,
     FileEdit,
     Hunk,
     carried_out,
     goes_on,
-    readable,
     signed,
     without_blank_tail,
 )
-from retrial.formats.parsing.matching import split
 from retrial.formats.parsing.reply_text import Refused, Segment, shorten, split_segments
-from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
 You are an expert programmer. Reply with your changes as one patch, in this form:
@@ -58,7 +53,7 @@ _NUMBERS = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 class Patch:
     prompt = PROMPT
-    tools: tuple[Mapping[str, object], ...] = ()
+    tools: tuple[Tool, ...] = ()
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         listed = ", ".join(files)
@@ -73,15 +68,6 @@ class Patch:
             return carried_out(changes, files)
         except Refused as error:
             return error.edits
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for what a patch cannot say: that a file ends, or begins to end, without a newline."""
-        text = "".join(self._section(edit, files) for edit in edits)
-        return Reply(text=f"*** Begin Patch\n{text}{END}\n")
-
-    def _section(self, edit: Edit, files: Mapping[str, str]) -> str:
-        written = (_section(edit, files.get(edit.path), around) for around in (3, EVERYTHING))
-        return readable(edit, written, lambda text: self.parse(Reply(text=f"{text}{END}"), files))
 
 
 def make() -> Patch:
@@ -159,13 +145,3 @@ def _scope(line: str) -> str:
 
 def _path(text: str) -> str:
     return text.strip().strip("`").removeprefix("./")
-
-
-def _section(edit: Edit, content: str | None, around: int) -> str:
-    if edit.content is None:
-        return f"*** Delete File: {edit.path}\n"
-    if content is None:
-        return f"*** Add File: {edit.path}\n" + "".join(f"+{line}\n" for line in split(edit.content))
-    diff = list(unified_diff(split(content), split(edit.content), n=around, lineterm=""))[2:]
-    hunks = "".join("@@\n" if line.startswith("@@") else f"{line}\n" for line in diff)
-    return f"*** Update File: {edit.path}\n{hunks}"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import unified_diff
 
-from retrial.chat import Reply
-from retrial.formats.parsing.hunks import EVERYTHING, EditKind, FileEdit, carried_out, readable, signed
+from retrial.chat import Edits, Fault, Reply, Tool
+from retrial.formats.parsing.hunks import EditKind, FileEdit, carried_out, signed
 from retrial.formats.parsing.reply_text import Refused, Segment, read_lone_path, resolve_path, shorten, split_segments
 from retrial.formats.parsing.unified_diff import NULL, Section, SegmentReader
-from retrial.patches import names
-from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
 You are an expert programmer. Reply with your changes as a unified diff in a fenced block, in this form:
@@ -39,12 +36,10 @@ TWO_NAMES = "Nothing was changed: the diff names two files, {old} and {new}. Wri
 NO_LINES = "Nothing was changed: the diff has {new} as a copy or as binary data. Write its lines instead."
 CUT = "Your reply was cut off before the end of its diff. Write less around it. Files to edit: {files}"
 
-NO_NEWLINE = "\\ No newline at end of file\n"
-
 
 class Udiff:
     prompt = PROMPT
-    tools: tuple[Mapping[str, object], ...] = ()
+    tools: tuple[Tool, ...] = ()
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         listed = ", ".join(files)
@@ -59,15 +54,6 @@ class Udiff:
             return carried_out(changes, files)
         except Refused as error:
             return error.edits
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for an edit that changes nothing."""
-        text = "".join(self._diff(edit, files) for edit in edits)
-        return Reply(text=f"```diff\n{text}```\n")
-
-    def _diff(self, edit: Edit, files: Mapping[str, str]) -> str:
-        written = (_diff(edit, files.get(edit.path), around) for around in (3, EVERYTHING))
-        return readable(edit, written, lambda text: self.parse(Reply(text=f"```diff\n{text}```"), files))
 
 
 def make() -> Udiff:
@@ -125,12 +111,3 @@ def _ends_inside(segment: Segment) -> bool:
     """The text ends in this segment, and not with words."""
     written = [line for line in segment.lines if line.strip()]
     return segment.last and bool(written) and (segment.fenced or bool(signed(written[-1])))
-
-
-def _diff(edit: Edit, content: str | None, around: int) -> str:
-    old = NULL if content is None else f"a/{edit.path}"
-    new = NULL if edit.content is None else f"b/{edit.path}"
-    before, after = (re.findall(r"[^\n]*\n|[^\n]+", text or "") for text in (content, edit.content))
-    lines = list(unified_diff(before, after, n=around))[2:]
-    whole = (line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
-    return f"--- {names.quote(old)}\n+++ {names.quote(new)}\n" + "".join(whole)

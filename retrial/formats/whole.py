@@ -6,18 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.chat import Reply
-from retrial.formats.parsing.matching import joined
+from retrial.chat import Edit, Edits, Fault, Reply, Tool
 from retrial.formats.parsing.reply_text import (
     FENCE,
     dedent,
-    fence_around,
     find_mentioned_file,
+    joined,
     read_comment_path,
     read_fence_path,
     read_lone_path,
 )
-from retrial.protocols import Edit, Edits, Fault
 
 PROMPT = """\
 You are an expert programmer. Reply with the complete new content of every file that you change, each in this form:
@@ -70,7 +68,7 @@ class FencedBlock:
 
 class Whole:
     prompt = PROMPT
-    tools: tuple[Mapping[str, object], ...] = ()
+    tools: tuple[Tool, ...] = ()
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         names = ", ".join(files)
@@ -91,24 +89,9 @@ class Whole:
         contents = {path: joined(block.lines, like=files.get(path, "")) for path, block in edits.items()}
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
 
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for what this format cannot say: a file that goes, one that is emptied, or one whose last
-        newline comes or goes."""
-        reply = Reply(text="\n".join(_written(edit) for edit in edits))
-        if self.parse(reply, files).edits != edits:
-            raise ValueError("whole files cannot say this edit")
-        return reply
-
 
 def make() -> Whole:
     return Whole()
-
-
-def _written(edit: Edit) -> str:
-    content = edit.content or ""
-    fence = fence_around(content)
-    last = "" if content.endswith("\n") or not content else "\n"
-    return f"{edit.path}\n{fence}\n{content}{last}{fence}\n"
 
 
 def _blocks(lines: list[str], files: Mapping[str, str]) -> list[FencedBlock]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrial.chat import Reply
+from retrial.chat import Edit, Edits, Reply, Tool
 from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
-from retrial.formats.parsing.tool_calls import call, items, tool
-from retrial.protocols import Edit, Edits
+from retrial.formats.parsing.tool_calls import ListFunction, items
 
 PROMPT = """\
 You are an expert programmer. Make your changes by calling the function write_files, once, with the complete new \
 content of every file that you change. Write each path exactly as it was given. Never leave code out."""
 
-WRITE_FILES = tool(
-    "write_files",
-    "Write files: each becomes exactly what is given here.",
-    "files",
-    {
+WRITE_FILES = ListFunction(
+    name="write_files",
+    description="Write files: each becomes exactly what is given here.",
+    key="files",
+    fields={
         "path": "The path of the file, exactly as it was given.",
         "content": "The whole file, from its first line to its last.",
     },
@@ -27,7 +26,7 @@ TWICE = "Nothing was changed: {path} is written twice, with different content. W
 
 class WholeFunc:
     prompt = PROMPT
-    tools: tuple[Mapping[str, object], ...] = (WRITE_FILES,)
+    tools: tuple[Tool, ...] = (WRITE_FILES.tool,)
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         contents: dict[str, str] = {}
@@ -39,13 +38,6 @@ class WholeFunc:
         except Refused as error:
             return error.edits
         return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for a file that is to go."""
-        written = [{"path": edit.path, "content": edit.content} for edit in edits if edit.content is not None]
-        if len(written) < len(edits):
-            raise ValueError("Whole files cannot be told to go.")
-        return Reply(text="", calls=(call(WRITE_FILES, written),), finish="tool_calls")
 
 
 def make() -> WholeFunc:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
-from retrial.benchmarks.swebench import grader
-from retrial.grading import canaries, verdict_cache
-from retrial.protocols import Sandbox
-from retrial.store import json_io
+from retrial.checks import Answer, Canary
+from retrial.grading import verdict_cache
+from retrial.protocols import Grader, Sandbox
 from retrial.system.console import first_few
-from retrial.types import Answer, Canary, OfficialTests, Task, Verdict, fingerprint
+from retrial.types import Task, Verdict, fingerprint
 
 RUNS = 3
 """Of the reference."""
@@ -98,25 +96,20 @@ class Calibration:
 
 def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Calibration | None:
     """What calibration found out about this task in this environment, with these limits; None if it was never asked."""
-    value = verdicts.value(_key(task, answer, sandbox))
-    try:
-        return _decoded(value) if value else None
-    except (ValueError, KeyError, TypeError):
-        # Of another version: as good as none.
-        return None
+    return verdicts.value(_key(task, answer, sandbox), Calibration)
 
 
 def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> None:
     verdicts.put_value(_key(task, answer, sandbox), found)
 
 
-def differing(gold: Sequence[Verdict], required: OfficialTests | None = None) -> tuple[str, ...]:
+def differing(gold: Sequence[Verdict], grader: Grader | None = None) -> tuple[str, ...]:
     """Tests that count and did not end the same way in all these runs, where each run came to its tests."""
     if not all(verdict.tests for verdict in gold):
         return ()
-    if required is not None:
+    if grader is not None:
         # Others of the repository may flicker as they like: no verdict hangs on them.
-        failed = Counter(test for verdict in gold for test in grader.not_passed(required, verdict.tests))
+        failed = Counter(test for verdict in gold for test in grader.not_passed(verdict.tests))
         return tuple(sorted(test for test, times in failed.items() if times < len(gold)))
     names = sorted({test for verdict in gold for test in verdict.tests})
     return tuple(test for test in names if len({verdict.tests.get(test) for verdict in gold}) > 1)
@@ -127,46 +120,5 @@ def brief(verdict: Verdict) -> Verdict:
     return replace(verdict, stdout="", stderr="", telling="")
 
 
-def shown(task: Task, found: Calibration) -> dict[str, Any]:
-    """An instance in results.json."""
-    least, median, most = (round(seconds, 3) for seconds in found.seconds)
-    return {
-        "instance_id": task.instance_id,
-        "language": task.language,
-        "calibrated": found.at,
-        "worth": found.worth,
-        "void": found.void,
-        "advice": "; ".join(filter(None, (ADVICE[found.worth], MORE_TIME if found.slow else ""))),
-        "gold_passed": found.passed,
-        "gold": [_seen(verdict) for verdict in found.gold],
-        "differing": {test: [verdict.tests.get(test) for verdict in found.gold] for test in found.differing},
-        "stub": _seen(found.stub),
-        "proof": next((verdict.proof for verdict in reversed(found.gold) if verdict.resolved), ""),
-        "canaries": canaries.shown(found.canaries),
-        "seconds": {"min": least, "median": median, "max": most, "limit": found.timeout, "slow": found.slow},
-        "tests": dict(found.gold[0].tests),
-    }
-
-
-def _seen(verdict: Verdict) -> dict[str, object]:
-    return {
-        "outcome": verdict.outcome,
-        "reason": verdict.reason,
-        "seconds": round(verdict.seconds, 3),
-        "tests": dict(Counter(str(status) for status in verdict.tests.values())),
-    }
-
-
 def _key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
     return fingerprint("calibration", verdict_cache.key(task, answer.patch, answer.check, sandbox))
-
-
-def _decoded(value: Mapping[str, Any]) -> Calibration:
-    return Calibration(
-        at=str(value["at"]),
-        gold=tuple(json_io.decode_verdict(each) for each in value["gold"]),
-        differing=tuple(value["differing"]),
-        stub=json_io.decode_verdict(value["stub"]),
-        canaries=tuple(json_io.decode_canary(each) for each in value["canaries"]),
-        timeout=float(value["timeout"]),
-    )

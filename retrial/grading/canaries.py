@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from retrial.checks import Canary, Check, Naming
 from retrial.languages.canaries.candidates import NAME
-from retrial.types import Canary, Check, Execution, Naming
+from retrial.types import Execution
 
 WORDS = ("empty", "single", "several", "large", "small", "mixed", "first", "last", "input", "value")
 """For names, where the real tests have too few."""
@@ -75,9 +76,17 @@ def _failures(execution: Execution) -> list[str]:
     return [line for line in lines if "fail" in line.lower()]
 
 
-def shown(canaries: Iterable[Canary]) -> list[dict[str, object]]:
-    """As they are listed for people and in results."""
-    return [{"path": each.path, "of": each.of, "strong": each.strong} for each in canaries]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCanary:
+    """As it is listed in results."""
+
+    path: str
+    of: str
+    strong: bool
+
+
+def shown(canaries: Iterable[Canary]) -> tuple[ShownCanary, ...]:
+    return tuple(ShownCanary(path=each.path, of=each.of, strong=each.strong) for each in canaries)
 
 
 def _with(content: bytes, texts: Iterable[tuple[int, bytes]]) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from retrial import registry
-from retrial.benchmarks.swebench import grader
-from retrial.protocols import ResultParser
+from retrial.checks import Check
+from retrial.language import ResultParser
+from retrial.protocols import Grader
 from retrial.system.console import first_few
-from retrial.types import Check, Execution, Judgement, Outcome, Status, Verdict
+from retrial.types import Execution, Outcome, Status, Verdict
 
 STAGE = re.compile(r"^== (lint|build|test)$", re.MULTILINE)
 """What scripts print as they go on."""
@@ -19,9 +20,23 @@ TELLING_CHARACTERS = 300
 EXIT_STATUS = "grading.exit_status"
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    outcome: Outcome
+    reason: str = ""
+    rule: str = ""
+    """That was broken, where something was tampered with."""
+
+
+def own_grader(check: Check) -> Grader | None:
+    """The grader that the check names; None where the rules of this module hold."""
+    found: Grader | None = registry.load(check.grader).grader(check.grader_data) if check.grader else None
+    return found
+
+
 def judge(check: Check, execution: Execution) -> Verdict:
-    if check.required is not None:
-        return grader.judge(check, check.required, execution)
+    if grader := own_grader(check):
+        return grader.judge(check, execution)
     reader: ResultParser = registry.load(check.result_parser).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from retrial.grading import checksummed_file
+from retrial.checks import PREBUILT_FOLDER, Prebuild
+from retrial.grading import verdict_cache
 from retrial.protocols import Sandbox
 from retrial.system import paths
-from retrial.types import PREBUILT_FOLDER, Environment, Job, Prebuild, fingerprint
+from retrial.types import Environment, Job, fingerprint
 
 TOLD = 1000
 """Characters."""
@@ -26,27 +27,29 @@ _failed_here: set[Path] = set()
 _LOG = logging.getLogger(__name__)
 
 
-def files(prebuild: Prebuild | None, environment: Environment, sandbox: Sandbox) -> Mapping[str, bytes]:
-    """Path in the job → content; nothing when there is nothing to build, or when it cannot be built.
+def files(
+    prebuild: Prebuild, environment: Environment, sandbox: Sandbox, *, fresh: bool = False
+) -> Mapping[str, bytes]:
+    """Path in the job → content; nothing when it cannot be built.
+
+    `fresh`: make it again, once in this process, even if it is in the cache.
 
     Raises: SandboxError.
     """
-    if prebuild is None:
-        return {}
     key = fingerprint(prebuild.digest, sandbox.name, sandbox.digest(environment))[:32]
     path = paths.cache() / "prebuilt" / f"{key}.json"
     # Jobs that need another one do not wait for it.
     with _building[path]:
         if path in _failed_here:
             return {}
-        found = None if prebuild.fresh and path not in _made_here else _read(path)
+        found = None if fresh and path not in _made_here else _read(path)
         if found is None:
             found = _build(prebuild, environment, sandbox, path)
     return {f"{PREBUILT_FOLDER}/{name}": content for name, content in found.items()}
 
 
 def _read(path: Path) -> dict[str, bytes] | None:
-    found: Any = checksummed_file.read(path)
+    found: Any = verdict_cache.read_entry(path)
     return None if found is None else {name: base64.b64decode(text) for name, text in found.items()}
 
 
@@ -58,7 +61,7 @@ def _build(prebuild: Prebuild, environment: Environment, sandbox: Sandbox, path:
         _failed_here.add(path)
         return {}
     made = {name.replace("/", "-"): content for name, content in sorted(execution.reports.items())}
-    checksummed_file.write(
+    verdict_cache.write_entry(
         path, {name: base64.b64encode(content).decode() for name, content in made.items()}, sure=True
     )
     _made_here.add(path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from retrial import registry
-from retrial.benchmarks.swebench import canaries as swebench_canaries
+from retrial.checks import Answer, Canary, Check
 from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import EXIT_STATUS, proof
 from retrial.grading.run_check import check_selection, run_check, select
@@ -19,7 +19,7 @@ from retrial.language import Language
 from retrial.languages.canaries.candidates import NAME
 from retrial.patches import policy
 from retrial.protocols import Sandbox
-from retrial.types import Answer, Canary, Check, Outcome, Status, Task, Verdict
+from retrial.types import Outcome, Status, Task, Verdict
 
 RUNS = 6
 """At the most, to find a canary that does not keep the others from being compiled or run."""
@@ -72,12 +72,12 @@ def reference(
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
     check = replace(answer.check, allow_skips=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
-    found = None if fresh else verdicts.reference(name)
+    found = None if fresh else verdicts.value(name, verdict_cache.CachedReference)
     if found is not None:
-        return Reference(verdict=found[0], canaries=found[1], cached=True)
+        return Reference(verdict=found.verdict, canaries=found.canaries, cached=True)
     known = _find_failing_canaries(task, answer.patch, check, sandbox)
     if known.verdict.resolved and not known.ran_out_of_time:
-        verdicts.put_reference(name, known.verdict, known.canaries)
+        verdicts.put_value(name, verdict_cache.CachedReference(verdict=known.verdict, canaries=known.canaries))
     return known
 
 
@@ -175,7 +175,7 @@ def reference_verdict(
     found = None if fresh else verdicts.get(name)
     selection = select(task, answer.patch, policy.changed_paths(answer.patch))
     if found is None and not isinstance(selection, Verdict):
-        found = check_selection(task, selection, swebench_canaries.plant(check, task.environment, sandbox), sandbox)
+        found = check_selection(task, selection, check, sandbox)
         if found.resolved:
             verdicts.put(name, found)
     return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
@@ -196,6 +196,6 @@ def stub_passes(
     task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: verdict_cache.Verdicts
 ) -> str:
     """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
-    check = answer.check if answer.check.required else known.strict(answer.check)
+    check = answer.check if answer.check.grader else known.strict(answer.check)
     stub = verdicts.get(verdict_cache.key(task, "", check, sandbox))
     return "its untouched stub passes" if stub is not None and stub.resolved else ""

@@ -7,18 +7,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from retrial import registry
-from retrial.benchmarks.swebench import container_script, reinstall
-from retrial.errors import InstallDiffers, NotInstalled, Overloaded, PatchError
+from retrial.checks import Check
+from retrial.errors import NotInstalled, Overloaded, PatchError
 from retrial.grading import canaries, prebuild
-from retrial.grading.judge import judge
+from retrial.grading.judge import judge, own_grader
 from retrial.language import Language
 from retrial.patches import apply, policy
-from retrial.patches.names import encode
+from retrial.patches.apply import Patched
 from retrial.patches.parser import normalise
 from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
 from retrial.system import host
-from retrial.types import Check, Execution, Job, Limits, Outcome, Task, Verdict
+from retrial.types import Environment, Execution, Job, Limits, Outcome, Task, Verdict
 
 LINT_REPORT = "lint.txt"
 LINT_LINES = 50
@@ -59,14 +59,12 @@ def check_selection(
     """As `run_check`, of a patch that was filtered already."""
     if not selection.patch and not untouched:
         return nothing_to_check(selection)
-    if not check.canaries:
-        return _run(task, selection, check, sandbox).verdict
-    first = _run(task, selection, _planted(check), sandbox)
+    first = _run(task, selection, check, sandbox)
     if not first.disturbed:
         return first.verdict
     # Canaries took time from the task's own tests, which get all of it now; and only if they end, so do canaries.
     own = _run(task, selection, replace(check, canaries=()), sandbox).verdict
-    return _run(task, selection, _planted(replace(check, own_ended=True)), sandbox).verdict if own.resolved else own
+    return _run(task, selection, replace(check, own_ended=True), sandbox).verdict if own.resolved else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +74,22 @@ class _Ran:
     """It ran out of time, of which canaries had a share."""
 
 
-def _planted(check: Check) -> Check:
-    return canaries.plant(check, canaries.drawn(check.canaries))
-
-
 def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _Ran:
+    grader = own_grader(check)
+    check = (grader.plant if grader else _plant)(check, task.environment, sandbox)
+    after = None
     try:
-        if task.environment.tree:
-            job = _image_job(task, selection.patch, check, _script(task, selection.patch, check, sandbox))
+        if grader:
+            job = grader.job(task, selection.patch, check, sandbox)
         else:
             patched = apply.patched(task.tree.files(), selection.patch)
-            job = _job(task, patched, check, prebuild.files(check.prebuild, task.environment, sandbox))
+            job, after = _job(task, patched, check, sandbox), patched.files
     except PatchError as error:
         return _refused(selection, str(error))
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
         return _refused(selection, "the patched files are larger than a job's disk")
     # Lint reads while the tests run, or wait for their turn.
-    found = _linting(task, selection.patch) if check.lint else None
+    found = _linting(task, selection.patch, after) if check.lint else None
     execution = sandbox.run(job)
     errors = (*found.result(), *_compiler_errors(execution)) if found else ()
     verdict = judge(check, execution)
@@ -103,7 +100,8 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
     if verdict.outcome is Outcome.TIMED_OUT and host.may_be_load(job.limits, execution):
         verdict = replace(verdict, busy=True, reason=f"{verdict.reason}; {BUSY}")
     return _Ran(
-        verdict=replace(verdict, lint=errors, dropped=selection.dropped), disturbed=canaries.disturbed(check, execution)
+        verdict=replace(verdict, lint=errors, dropped=selection.dropped),
+        disturbed=bool(check.canaries) and canaries.disturbed(check, execution),
     )
 
 
@@ -116,7 +114,12 @@ def nothing_to_check(selection: Selection) -> Verdict:
     return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
 
 
-def _job(task: Task, patched: apply.Patched, check: Check, built: Mapping[str, bytes]) -> Job:
+def _plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
+    return canaries.plant(check, canaries.drawn(check.canaries)) if check.canaries else check
+
+
+def _job(task: Task, patched: Patched, check: Check, sandbox: Sandbox) -> Job:
+    built = prebuild.files(check.prebuild, task.environment, sandbox, fresh=check.fresh) if check.prebuild else {}
     # Test, build and configuration files are written over whatever the patch left in their place.
     return Job(
         environment=task.environment,
@@ -130,49 +133,28 @@ def _job(task: Task, patched: apply.Patched, check: Check, built: Mapping[str, b
     )
 
 
-def _script(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
-    """Which script of the check to run.
-
-    Raises: InstallDiffers when the package must be installed again, and what that gives could not be believed.
-    """
-    if check.reinstall is None:
-        return container_script.SCRIPT
-    try:
-        needed = reinstall.needed(policy.changed_paths(patch), check.reinstall, task.environment, sandbox)
-    except InstallDiffers as error:
-        raise InstallDiffers(f"{task.instance_id}: {error}.") from None
-    return container_script.SCRIPT if needed else container_script.SCRIPT_WITHOUT_INSTALL
-
-
-def _image_job(task: Task, patch: str, check: Check, script: str) -> Job:
-    """Only what the image does not hold goes in."""
-    return Job(
-        environment=task.environment,
-        script=check.script,
-        files={**check.files, container_script.PATCH: encode(patch), container_script.CHOICE: f"{script}\n".encode()},
-        folder=check.folder,
-        limits=limits(check),
-        network=check.network,
-    )
-
-
 def limits(check: Check) -> Limits:
     cpu_seconds = check.seconds if check.patience > 1 else None
     return replace(check.limits, seconds=check.patience * check.seconds, cpu_seconds=cpu_seconds)
 
 
-def lint(task: Task, patch: str) -> tuple[str, ...]:
-    """What is wrong with the edited files themselves that was not wrong before; reads, never runs."""
+def lint(task: Task, patch: str, after: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
+    """What is wrong with the edited files themselves that was not wrong before; reads, never runs.
+
+    `after` is the patched tree, if the caller has it already.
+    """
     if task.language not in registry.names("languages"):
         return ()
-    before = task.tree.some(policy.changed_paths(patch))
-    return _language(task).lint(before, apply.patched(before, patch).files)
+    paths = policy.changed_paths(patch)
+    before = task.tree.some(paths)
+    after = apply.patched(before, patch).files if after is None else after
+    return _language(task).lint(before, {path: after[path] for path in paths if path in after})
 
 
-def _linting(task: Task, patch: str) -> Future[tuple[str, ...]]:
+def _linting(task: Task, patch: str, after: Mapping[str, bytes] | None) -> Future[tuple[str, ...]]:
     """Under way; its thread ends with it, however long the tests wait for their turn."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="retrial-lint")
-    found = pool.submit(lint, task, patch)
+    found = pool.submit(lint, task, patch, after)
     pool.shutdown(wait=False)
     return found
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from retrial import registry
+from retrial.checks import Check
 from retrial.errors import PatchError
 from retrial.patches import policy
 from retrial.patches.parser import Change, parse
-from retrial.types import Check, Task, Verdict
+from retrial.types import Task, Verdict
 
 LISTED = 50
 """Suspicious lines of one patch, at the most."""

@@ -1,27 +1,44 @@
-"""Verdicts that were paid for once: never run twice, never trusted when anything in their key differs."""
+"""The cache: verdicts that were paid for once are not run again, nor trusted when anything in their key differs."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable
+import re
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
-from retrial.grading import checksummed_file
+from retrial.checks import Canary, Check
 from retrial.protocols import Sandbox
-from retrial.store.json_io import decode_canary, decode_verdict, to_exact_jsonl
+from retrial.store.json_io import decode, to_exact_jsonl
+from retrial.system.console import NOTE, say
+from retrial.system.files import write_data
 from retrial.system.secrets import MASKER
-from retrial.types import Canary, Check, Task, Verdict, fingerprint
+from retrial.types import Task, Verdict, fingerprint
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
+_HEAD = b'{"kept": '
+_SEAL = b', "crc": "%08x"}\n'
+_SEALED = re.compile(rb', "crc": "([0-9a-f]{8})"\}\n')
+_SEAL_BYTES = len(_SEAL % 0)
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     """Filtered patch, base tree, check with its limits, environment and grading version."""
     environment = sandbox.digest(task.environment)
     return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, GRADING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedReference:
+    """What is kept of a reference run."""
+
+    verdict: Verdict
+    canaries: tuple[Canary, ...]
 
 
 class Verdicts:
@@ -31,46 +48,65 @@ class Verdicts:
         self._folder = folder / "verdicts"
 
     def get(self, name: str) -> Verdict | None:
-        return self._read(name, decode_verdict)
+        return self.value(name, Verdict)
 
     def put(self, name: str, verdict: Verdict) -> None:
         if verdict.outcome.measured and not verdict.busy:
             self.put_value(name, verdict)
 
-    def reference(self, name: str) -> tuple[Verdict, tuple[Canary, ...]] | None:
-        """What was kept of a reference run."""
-        return self._read(
-            name,
-            lambda value: (decode_verdict(value["verdict"]), tuple(decode_canary(each) for each in value["canaries"])),
-        )
-
-    def put_reference(self, name: str, verdict: Verdict, canaries: tuple[Canary, ...]) -> None:
-        self.put_value(name, {"verdict": verdict, "canaries": canaries})
-
-    def value(self, name: str) -> Any:
-        """What else was kept, as JSON has it; None when there is nothing."""
-        return self._read(name, lambda value: value)
+    def value(self, name: str, kind: type[T]) -> T | None:
+        """Whatever else was kept under this name; None where there is nothing that can be used."""
+        path = self._path(name)
+        value = read_entry(path)
+        if value is None:
+            return None
+        try:
+            return decode(value, kind)
+        except ValueError as error:
+            # Of another version: it is run again, and written over.
+            _LOG.warning("What was kept cannot be used: %s", error, extra={"file": str(path)})
+            return None
 
     def put_value(self, name: str, value: object) -> None:
         """Store it as it is; or not at all, where that would write a key down: then it is run again the next time."""
         path, content = self._path(name), to_exact_jsonl(value)
         if MASKER.redact_bytes(content) == content:
-            checksummed_file.write(path, value, sure=True)
+            write_entry(path, value, sure=True)
         else:
             path.unlink(missing_ok=True)
             _LOG.warning("A result is not cached: there is a key in it.", extra={"file": str(path)})
 
-    def _read(self, name: str, made: Callable[[Any], T]) -> T | None:
-        path = self._path(name)
-        value = checksummed_file.read(path)
-        if value is None:
-            return None
-        try:
-            return made(value)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # Of another version: it is run again, and written over.
-            _LOG.warning("What was kept cannot be used: %s", error, extra={"file": str(path)})
-            return None
-
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"
+
+
+def write_entry(path: Path, value: object, *, sure: bool = False) -> None:
+    """Store a value exactly as it is, with a checksum of its own bytes. `sure`: on disk when this returns.
+
+    Nothing in it is masked: a patch or an object file with `***` in it is another one.
+    """
+    body = _HEAD + to_exact_jsonl(value).rstrip()
+    write_data(path, body + _SEAL % zlib.crc32(body), sure=sure)
+
+
+def read_entry(path: Path) -> Any:
+    """Return what was written; None where there is nothing that can be used. A damaged entry is named."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    seal = _SEALED.fullmatch(content, max(0, len(content) - _SEAL_BYTES))
+    if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) == int(seal[1], 16):
+        return json.loads(content)["kept"]
+    if seal or not _of_an_older_version(content):
+        say(f"{NOTE}the cache entry {path} is damaged; it is ignored and will be rebuilt")
+    return None
+
+
+def _of_an_older_version(content: bytes) -> bool:
+    """Such entries have no checksum, and may have been masked."""
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return not content.startswith(_HEAD)

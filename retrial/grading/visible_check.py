@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from retrial.checks import Check
 from retrial.errors import InstallDiffers
 from retrial.grading import verdict_cache
+from retrial.grading.judge import own_grader
 from retrial.grading.run_check import check_selection, lint, nothing_to_check, select
 from retrial.patches import policy
 from retrial.patches.policy import Selection
-from retrial.protocols import Sandbox
-from retrial.types import Check, Outcome, Status, Task, Verdict, fingerprint
+from retrial.protocols import Benchmark, Sandbox
+from retrial.types import Outcome, Status, Task, Verdict, fingerprint
 
 FEWER = (None, 2, 1)
 """How many test files to ask of: one that hangs or cannot be loaded must not silence the others."""
@@ -19,8 +21,29 @@ HEADROOM = 2.0
 """Times the CPU time of the same tests on the untouched tree that they may take after an edit, if that is more than the
 limit: tests that ended just within it must not run out of time for a little load."""
 
-Note = Callable[[str, Verdict | None], None]
-"""Writes down that a check was made: by its key, with what came of it if that was not written before."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalledVerdicts:
+    """What journals have of one task's visible checks, by the key of a check."""
+
+    how: str = ""
+    """How checks are made now."""
+    recorded: Mapping[str, Verdict] = field(default_factory=dict)
+    """Of a run that is played again; they count where `how` is the same."""
+    earlier: Mapping[str, Verdict] = field(default_factory=dict)
+    """Of this task's own journal: what was asked then went by them, whatever the limits are now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What the visible check says of one patch."""
+
+    key: str
+    """What the journal knows it by: what was checked, and how."""
+    selection: Selection
+    verdict: Verdict
+    repeated: bool = False
+    """The same patch was asked about before."""
 
 
 class VisibleCheck:
@@ -28,66 +51,61 @@ class VisibleCheck:
 
     def __init__(
         self,
+        benchmark: Benchmark,
         task: Task,
-        tests: Callable[[Iterable[str], int | None], Check | str],
         sandbox: Sandbox,
         verdicts: verdict_cache.Verdicts,
-        how: str = "",
-        recorded: Mapping[str, Verdict] | None = None,
-        earlier: Mapping[str, Verdict] | None = None,
+        timeout: float | None = None,
+        journalled: JournalledVerdicts | None = None,
     ) -> None:
-        """`recorded` is what the journal of a run has that is played again; it counts where `how` is the same.
-        `earlier` is what this task's own has: what was asked then went by it, whatever the limits are now."""
-        self._task, self._tests, self._sandbox, self._verdicts = task, tests, sandbox, verdicts
-        self._how, self._recorded = how, recorded or {}
-        self._earlier = {_patch_key(key): verdict for key, verdict in (earlier or {}).items()}
-        self._known: dict[str, tuple[Selection, Verdict]] = {}
+        """`timeout` is in place of each check's own."""
+        self._benchmark, self._task, self._sandbox, self._verdicts = benchmark, task, sandbox, verdicts
+        self._timeout, self._journalled = timeout, journalled or JournalledVerdicts()
+        self._earlier = {_patch_key(key): verdict for key, verdict in self._journalled.earlier.items()}
+        self._known: dict[str, Checked] = {}
         self._before: dict[str, Verdict] = {}
 
-    def __call__(self, patch: str, note: Note | None = None) -> tuple[Selection, Verdict]:
-        new = patch not in self._known
-        if new:
-            self._known[patch] = self._ask(patch)
-        selection, verdict = self._known[patch]
-        if note is not None:
-            note(self._key(patch, selection), verdict if new else None)
-        return selection, verdict
-
-    def _ask(self, patch: str) -> tuple[Selection, Verdict]:
-        selection = select(self._task, patch)
-        if isinstance(selection, Verdict):
-            return Selection(patch="", dropped=()), selection
-        if not selection.patch:
-            return selection, nothing_to_check(selection)
+    def __call__(self, patch: str) -> Checked:
+        if patch in self._known:
+            return replace(self._known[patch], repeated=True)
+        selected = select(self._task, patch)
+        selection = Selection(patch="", dropped=()) if isinstance(selected, Verdict) else selected
         key = self._key(patch, selection)
-        recorded = self._earlier.get(_patch_key(key)) or self._recorded.get(key)
+        verdict = selected if isinstance(selected, Verdict) else self._verdict(key, selection)
+        self._known[patch] = Checked(key=key, selection=selection, verdict=verdict)
+        return self._known[patch]
+
+    def _verdict(self, key: str, selection: Selection) -> Verdict:
+        if not selection.patch:
+            return nothing_to_check(selection)
+        recorded = self._earlier.get(_patch_key(key)) or self._journalled.recorded.get(key)
         if recorded is not None:
             # Run again, the same tests would say the same in other words: how long they took, where they lie.
-            return selection, recorded
+            return recorded
         fallbacks: tuple[str, ...] = ()
         try:
             check, fallbacks = self._choose(policy.changed_paths(selection.patch))
             if isinstance(check, Check):
                 verdict = check_selection(self._task, selection, check, self._sandbox)
-                return selection, replace(verdict, chosen=check.chosen, fallbacks=fallbacks)
+                return replace(verdict, chosen=check.chosen, fallbacks=fallbacks)
         except InstallDiffers as error:
             # Fewer tests would need the same install.
             check = str(error)
         errors = lint(self._task, selection.patch)
         unverified = Verdict(outcome=Outcome.UNVERIFIED, reason=check, lint=errors, dropped=selection.dropped)
-        return selection, replace(unverified, fallbacks=fallbacks)
+        return replace(unverified, fallbacks=fallbacks)
 
     def _choose(self, edited: Iterable[str]) -> tuple[Check | str, tuple[str, ...]]:
         """Return a check that can tell something, or why there is none; and why earlier choices were given up."""
         why = ""
         given_up: dict[tuple[str, ...], str] = {}
         for most in FEWER:
-            check = self._tests(edited, most)
+            check = self._benchmark.visible(self._task.instance_id, edited, most)
             if isinstance(check, str):
                 # Where there are none, fewer will not help.
                 why = check
                 break
-            usable = self._usable(check)
+            usable = self._usable(replace(check, timeout=self._timeout or check.timeout))
             if isinstance(usable, Check):
                 return usable, tuple(given_up.values())
             why = usable
@@ -95,15 +113,15 @@ class VisibleCheck:
         return why, tuple(given_up.values())
 
     def _key(self, patch: str, selection: Selection) -> str:
-        """What a check of this patch is known by in the journal: what was checked, and how."""
-        return f"{fingerprint(patch, selection.patch, selection.dropped)[:16]}-{self._how[:8]}"
+        return f"{fingerprint(patch, selection.patch, selection.dropped)[:16]}-{self._journalled.how[:8]}"
 
     def _usable(self, check: Check) -> Check | str:
         """The check, asking only for what was green before: a repository's own tests need not all pass.
 
         Or why it tells nothing.
         """
-        if check.required is None:
+        grader = own_grader(check)
+        if grader is None:
             return check
         if check.digest not in self._before:
             self._before[check.digest] = baseline(self._task, check, self._sandbox, self._verdicts)
@@ -114,7 +132,7 @@ class VisibleCheck:
             return f"the visible tests say nothing on the untouched tree: {why}"
         # On a busy machine the same work takes more CPU time, too.
         seconds = max(check.timeout, HEADROOM * (before.cpu_seconds or 0))
-        return replace(check, timeout=seconds, required=replace(check.required, pass_to_pass=green))
+        return grader.requiring(replace(check, timeout=seconds), green)
 
 
 def _patch_key(key: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from retrial.chat import Json
 from retrial.errors import UsageError
 from retrial.system.secrets import redact_by_name
 
@@ -23,7 +24,7 @@ class Provider:
     bases: tuple[str, ...] = ()
     """Environment variables that may hold another base URL."""
     aliases: tuple[str, ...] = ()
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
     """Goes into every request's body."""
 
 
@@ -37,7 +38,7 @@ class Endpoint:
     key: str = field(default="", repr=False)
     key_name: str = ""
     """Which environment variable the key is in, or should be in; empty: none is needed."""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def is_openai(self) -> bool:

@@ -13,7 +13,7 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from retrial.chat import Reply, Request
+from retrial.chat import Json, Reply, Request
 from retrial.errors import UsageError
 from retrial.models import endpoints, wire
 from retrial.models.endpoints import Endpoint
@@ -37,7 +37,7 @@ class LiteLLMModel:
         """Raises: ModelError when no whole answer could be had within the request's time."""
         return self._asking.complete(request, self._ask)
 
-    def _ask(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
+    def _ask(self, sent: dict[str, Json], seconds: float) -> Reply | Failure:
         """One try."""
         import openai
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from retrial.chat import Reply, Request
+from retrial.chat import Json, Reply, Request
 from retrial.errors import UsageError
 from retrial.models import bodies, wire
 from retrial.models.endpoints import Endpoint, resolve
@@ -37,7 +37,7 @@ class OpenAIModel:
         name: str,
         endpoint: Endpoint,
         price: Price | None = None,
-        extra: Mapping[str, object] | None = None,
+        extra: Mapping[str, Json] | None = None,
         patience: Patience = PATIENT,
     ) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class OpenAIModel:
         if client is not None:
             _end(self._asking.closed, self._connections, client)
 
-    def _ask(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
+    def _ask(self, sent: dict[str, Json], seconds: float) -> Reply | Failure:
         """One try."""
         self._connect()  # before the clock starts: the first time a large package is imported
         with self._connections.within(seconds) as call:
@@ -68,7 +68,7 @@ class OpenAIModel:
             # Where a response has no length, its end may be that it was cut.
             return Failure(kind="timeout", detail=f"a try of {seconds:.1f} s") if call.was_cut else outcome
 
-    def _send(self, sent: dict[str, object], seconds: float) -> Reply | Failure:
+    def _send(self, sent: dict[str, Json], seconds: float) -> Reply | Failure:
         import httpx2
         import openai
 
@@ -89,7 +89,7 @@ class OpenAIModel:
                 raise
             return Failure(kind="connection", detail=str(error))
 
-    def _body(self, sent: dict[str, object], seconds: float) -> bytes:
+    def _body(self, sent: dict[str, Json], seconds: float) -> bytes:
         create: Callable[..., Any] = self._connect().chat.completions.with_streaming_response.create
         known = {name: sent.pop(name) for name in ("model", "messages")}
         with create(**known, extra_body=sent, timeout=seconds) as response:

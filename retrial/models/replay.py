@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retrial.chat import Reply, Request, ToolCall, Usage
+from retrial.chat import Json, Reply, Request, ToolCall, Usage
 from retrial.errors import ModelError, UsageError
 from retrial.models.wire import MOST_COST, MOST_TOKENS
 from retrial.protocols import ModelContext
@@ -121,7 +121,7 @@ def _line(text: str, where: str) -> Line:
     )
 
 
-def _check(data: dict[str, Any], where: str) -> None:
+def _check(data: dict[str, Json], where: str) -> None:
     for name, value in data.items():
         if name not in _KINDS:
             raise UsageError(f"{where}: unknown key '{name}'; known: {', '.join(_KINDS)}.")

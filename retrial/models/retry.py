@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from retrial.chat import Backoff, Overload, Reply, Request
+from retrial.chat import Backoff, Json, Overload, Reply, Request
 from retrial.errors import ModelError
 from retrial.models import wire
 from retrial.models.endpoints import Endpoint
@@ -26,7 +26,7 @@ LONGEST_WAIT = 600.0
 FIRST_SHARE = 0.6
 """Of the request's time, for its first try: a stalled reply leaves enough for a second."""
 
-Try = Callable[[dict[str, object], float], Reply | Failure]
+Try = Callable[[dict[str, Json], float], Reply | Failure]
 """One try: what is sent, and how many seconds it may take."""
 
 
@@ -52,7 +52,7 @@ PATIENT = Patience()
 class Asking:
     """One model at one endpoint; may be asked from many threads."""
 
-    def __init__(self, name: str, endpoint: Endpoint, extra: Mapping[str, object], patience: Patience) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, extra: Mapping[str, Json], patience: Patience) -> None:
         MASKER.add(endpoint.key)
         MASKER.learn_address(endpoint.base_url)
         MASKER.learn_fields(extra)

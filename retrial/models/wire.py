@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from retrial.chat import Message, Reply, Request, ToolCall, Usage
+from retrial.chat import Json, Message, Reply, Request, ToolCall, Usage
 from retrial.models import bodies
 from retrial.models.failures import Failure
 from retrial.models.prices import Price
@@ -64,9 +64,9 @@ MOST_COST = 100_000.0
 """What one reply can take, in tokens and in USD: a larger number is an error of the provider's."""
 
 
-def body(request: Request, model: str, extra: Mapping[str, object], refused: Collection[str]) -> dict[str, object]:
+def body(request: Request, model: str, extra: Mapping[str, Json], refused: Collection[str]) -> dict[str, Json]:
     """What is sent."""
-    options: dict[str, object] = {
+    options: dict[str, Json] = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.seed,
@@ -80,9 +80,9 @@ def body(request: Request, model: str, extra: Mapping[str, object], refused: Col
     return {"model": model, "messages": messages, **options, **_tools(request, refused), **extra}
 
 
-def _message(message: Message) -> dict[str, object]:
+def _message(message: Message) -> dict[str, Json]:
     """As every endpoint takes it: many refuse a chat for what its model once wrote, be it nothing or broken JSON."""
-    sent: dict[str, object] = {"role": message.role, "content": _written(message.content)}
+    sent: dict[str, Json] = {"role": message.role, "content": _written(message.content)}
     if message.calls:
         sent["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": _name(call), "arguments": _object(call.arguments)}}
@@ -119,21 +119,17 @@ def left_out(request: Request, refused: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name != "tool_choice" or len(request.tools) == 1)
 
 
-def _tools(request: Request, refused: Collection[str]) -> dict[str, object]:
+def _tools(request: Request, refused: Collection[str]) -> dict[str, Json]:
     """The functions; where there is but one, it must be called."""
     if not request.tools:
         return {}
-    sent: dict[str, object] = {"tools": [dict(tool) for tool in request.tools]}
+    sent: dict[str, Json] = {"tools": [asdict(tool) for tool in request.tools]}
     if len(request.tools) == 1 and "tool_choice" not in refused:
-        sent["tool_choice"] = {"type": "function", "function": {"name": function_name(request.tools[0])}}
+        sent["tool_choice"] = {"type": "function", "function": {"name": request.tools[0].function.name}}
     return sent
 
 
-def function_name(tool: Mapping[str, Any]) -> str:
-    return str(tool["function"]["name"])
-
-
-def refused_parameter(failure: Failure, sent: Mapping[str, object]) -> str:
+def refused_parameter(failure: Failure, sent: Mapping[str, Json]) -> str:
     """Which of the parameters that were sent the provider will not have; empty if that is not what it says."""
     if failure.kind != "request":
         return ""
@@ -211,7 +207,7 @@ def _text(content: object) -> str:
     return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
-def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+def _calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
     listed = message.get("tool_calls")
     calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     return tuple(
@@ -221,7 +217,7 @@ def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     )
 
 
-def _call(function: Mapping[str, Any], call_id: str) -> ToolCall:
+def _call(function: Mapping[str, Json], call_id: str) -> ToolCall:
     return ToolCall(name=str(function.get("name", "")), arguments=_arguments(function.get("arguments")), id=call_id)
 
 
@@ -234,7 +230,7 @@ def read_usage(data: object, price: Price | None) -> Usage:
 
     Where one number is impossible the cost is unknown, so that all that was put by for the call stays counted.
     """
-    said: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    said: Mapping[str, Json] = data if isinstance(data, dict) else {}
     cached, written, reasoning = (_first_count(said, places) for places in (CACHED, CACHE_WRITES, REASONING))
     prompt, seen = _prompt(said, cached + written), _seen(said)
     completion = _completion(said, seen)
@@ -262,7 +258,7 @@ def read_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
-def _prompt(said: Mapping[str, Any], in_cache: int) -> int | None:
+def _prompt(said: Mapping[str, Json], in_cache: int) -> int | None:
     """Add what the cache held where a provider leaves it out of its `input_tokens`."""
     prompt, others = read_count(said.get("prompt_tokens")), read_count(said.get("input_tokens"))
     if prompt is not None or others is None:
@@ -270,18 +266,18 @@ def _prompt(said: Mapping[str, Any], in_cache: int) -> int | None:
     return others + (in_cache if "cache_read_input_tokens" in said or "cache_creation_input_tokens" in said else 0)
 
 
-def _seen(said: Mapping[str, Any]) -> int | None:
+def _seen(said: Mapping[str, Json]) -> int | None:
     completion = read_count(said.get("completion_tokens"))
     return read_count(said.get("output_tokens")) if completion is None else completion
 
 
-def _completion(said: Mapping[str, Any], seen: int | None) -> int | None:
+def _completion(said: Mapping[str, Json], seen: int | None) -> int | None:
     """With the reasoning, which some count only in the total; it is billed like the rest."""
     prompt, total = read_count(said.get("prompt_tokens")), read_count(said.get("total_tokens"))
     return seen if seen is None or prompt is None or total is None else max(seen, total - prompt)
 
 
-def _cost(said: Mapping[str, Any], counted: bool, usage: Usage, price: Price | None) -> float | None:
+def _cost(said: Mapping[str, Json], counted: bool, usage: Usage, price: Price | None) -> float | None:
     cost = read_amount(said.get("cost"))
     if cost is not None:
         return cost
@@ -290,7 +286,7 @@ def _cost(said: Mapping[str, Any], counted: bool, usage: Usage, price: Price | N
     return price.of(usage) if counted and not _has_impossible(said) else None
 
 
-def _has_impossible(said: Mapping[str, Any]) -> bool:
+def _has_impossible(said: Mapping[str, Json]) -> bool:
     """Whether it has a number that cannot be a cost, or a count of tokens."""
     counts = (found for place in COUNTS if _is_number(found := _look_up(said, place)))
     return _is_number(said.get("cost")) or any(read_count(found) is None for found in counts)
@@ -300,7 +296,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _first_count(said: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int:
+def _first_count(said: Mapping[str, Json], places: tuple[tuple[str, ...], ...]) -> int:
     return next((found for place in places if (found := read_count(_look_up(said, place))) is not None), 0)
 
 

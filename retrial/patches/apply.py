@@ -8,10 +8,10 @@ from pathlib import Path
 
 from retrial.errors import NotMeasured, PatchError
 from retrial.patches import git, untrusted_files
-from retrial.patches.names import decode, encode
+from retrial.patches.git import decode, encode
 from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
 from retrial.patches.untrusted_files import File
-from retrial.system import scratch
+from retrial.system.files import scratch_folder
 
 MAX_COPIED_BYTES = 50_000_000
 
@@ -69,7 +69,7 @@ def diff(
     if not changed:
         return ""
     old, new = ({path: files[path] for path in changed if path in files} for files in (old, new))
-    with scratch.folder(_size(old) + _size(new)) as folder:
+    with scratch_folder(_size(old) + _size(new)) as folder:
         git_dir = folder / "git"
         git.init_repository(git_dir)
         git.commit(git_dir, "old", old)
@@ -101,7 +101,7 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
         if not change.regular:
             raise PatchError(f"The patch makes or changes something that is no file: '{change.name}'.")
     _check_copies(changes, before)
-    with scratch.folder(sum(len(file.content) for file in before.values())) as folder:
+    with scratch_folder(sum(len(file.content) for file in before.values())) as folder:
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
         work, git_dir = folder / "work", folder / "git"
         work.mkdir()

@@ -1,24 +1,26 @@
-"""Repositories on GitHub, each cloned once, and the tree of any of their commits, read without a checkout."""
+"""Clones of public repositories in the cache, each made once: the tree of any commit, and checkouts of one commit."""
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import re
 import stat
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from retrial.errors import PatchError, TreeError
-from retrial.patches import checkouts, git
-from retrial.patches.names import check_name, decode
+from retrial.errors import PatchError, TreeError, UsageError
+from retrial.patches import git
+from retrial.patches.git import Result, check_name, decode, encode
 from retrial.system.console import say
+from retrial.system.files import scratch_folder
+from retrial.system.locks import file_lock, release
 from retrial.system.paths import cache
 from retrial.types import fingerprint
 
@@ -155,18 +157,13 @@ def _has(folder: Path, commit: str) -> bool:
 @contextmanager
 def _locked(folder: Path, repository: str) -> Iterator[int]:
     """For one thread of one process at a time; gives the lock's descriptor."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _threads[folder], folder.with_suffix(".lock").open("w") as lock:
+    waiting = partial(say, f"Waiting for another process that is cloning {repository} …")
+    with _threads[folder], file_lock(folder.with_suffix(".lock"), on_wait=waiting) as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"Waiting for another process that is cloning {repository} …")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            yield lock.fileno()
+            yield lock
         finally:
-            # Closing it is not enough: a helper that git left running may have it open too.
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            # A helper that git left running may have it open too.
+            release(lock)
 
 
 def _fetch_all(folder: Path, repository: str, lock: int) -> None:
@@ -185,7 +182,7 @@ def _fetch(folder: Path, repository: str, *options: str, wanted: str, lock: int)
     # Git keeps the lock if we are killed, so that nobody cleans up below it. It may not tidy up in the background, and
     # a connection that has gone dead does not hold us for ever.
     settings = ("gc.auto=0", "maintenance.auto=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=300")
-    done = checkouts.users_git(
+    done = users_git(
         "--git-dir=.", *(part for setting in settings for part in ("-c", setting)),
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", *options, _url(repository), wanted,
         folder=folder, held=(lock,),
@@ -209,3 +206,67 @@ def _clean(folder: Path) -> None:
 
 def _url(repository: str) -> str:
     return f"https://github.com/{repository}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryCommit:
+    url: str
+    commit: str
+
+    @property
+    def name(self) -> str:
+        return "-".join(self.url.removesuffix(".git").rstrip("/").rsplit("/", 2)[-2:]) + f"-{self.commit[:12]}"
+
+
+def checkout(source: RepositoryCommit) -> Path:
+    """A folder with the files of that commit.
+
+    Raises: UsageError when it cannot be had.
+    """
+    folder = cache() / "clones" / source.name
+    if folder.is_dir():
+        return folder
+    with file_lock(folder.with_name(f"{folder.name}.lock")):
+        if not folder.is_dir():
+            say(f"Cloning {source.url} at {source.commit[:12]} (once) …")
+            # Under its own name only when it is whole, so that one that was cut off is never taken for it.
+            with scratch_folder(where=folder.parent) as temporary:
+                _fetch_commit(source, temporary)
+                temporary.rename(folder)
+    return folder
+
+
+def _fetch_commit(source: RepositoryCommit, folder: Path) -> None:
+    for command in (
+        ("init", "--quiet"),
+        ("fetch", "--quiet", "--depth=1", source.url, source.commit),
+        ("checkout", "--quiet", "--detach", source.commit),
+    ):
+        done = users_git(*command, folder=folder)
+        if done.returncode:
+            raise UsageError(
+                f"{source.url} cannot be cloned: {done.complaint}. Clone it by hand and give the folder with -b."
+            )
+
+
+def users_git(*arguments: str, folder: Path, held: Collection[int] = ()) -> Result:
+    """Git with the user's own settings, which may know a proxy or a mirror. It never prompts for a password.
+
+    `held` are descriptors that stay open until it ends, even when we end before.
+
+    Raises: UsageError when there is no git, or no GitPython.
+    """
+    try:
+        from git import Git
+    except ImportError as error:
+        raise UsageError(f"Clones need git and the package gitpython: {error}.") from error
+    status, stdout, stderr = Git(folder).execute(
+        ["git", *arguments],
+        env={"GIT_TERMINAL_PROMPT": "0"},
+        with_extended_output=True,
+        with_exceptions=False,
+        pass_fds=held,
+        # Ctrl-C is for us: what has begun may finish.
+        start_new_session=True,
+    )
+    return Result(status, encode(stdout), encode(stderr))

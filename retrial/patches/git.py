@@ -1,21 +1,41 @@
-"""Git, called so that nothing but its arguments matters: no settings, hooks, filters or repository met on the way."""
+"""Git, called so that nothing but its arguments matters: no settings, hooks, filters or repository met on the way.
+
+And file names as git and patches have them: which ones are allowed, and how they are quoted.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import struct
 import subprocess
+import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeAlias
 
-from retrial.errors import NotMeasured, UsageError
-from retrial.patches.names import encode
-from retrial.patches.packfile import Entry, Pack, add_tree
-from retrial.system import subprocesses
+from retrial.errors import NotMeasured, PatchError, UsageError
+from retrial.system import host
 
 SECONDS = 120.0
 IDENTITY = b"Retrial <retrial@localhost> 946684800 +0000"
 REGULAR, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
+
+DEEPEST = 250
+"""Maximum depth of nested folders: real trees are less than half as deep, and a walk must end."""
+# What Windows and macOS take for `.git`: its short name, streams of it, dots and blanks behind it, unseen signs in it.
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_GIT = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
+# Most names, and nothing of what follows can be in them.
+_PART = r"(?:\.(?!git))?\w[\w.-]*"
+_SIMPLE = re.compile(f"{_PART}(?:/{_PART})*", re.ASCII | re.IGNORECASE)
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPES = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -66,7 +86,7 @@ def run(
     """
     command = ("git", *_OPTIONS, *args)
     try:
-        done = subprocesses.run(
+        done = host.run_helper(
             command,
             timeout=seconds,
             cwd=cwd,
@@ -139,3 +159,162 @@ def commit(git_dir: Path, branch: str, files: Mapping[str, tuple[str, bytes]]) -
     commit_id = pack.add("commit", text)
     pack.write(git_dir / "objects" / "pack")
     (git_dir / "refs" / "heads" / branch).write_text(commit_id.hex() + "\n")
+
+
+def write_index(git_dir: Path, files: Mapping[str, tuple[str, bytes]]) -> None:
+    """Make these files the ones that git knows of, as `git read-tree` does in a process of its own.
+
+    The index holds no file status: git reads each file when it first needs it.
+    """
+    found = sorted((encode(path), mode, content) for path, (mode, content) in files.items())
+    parts = [b"DIRC" + struct.pack(">II", 2, len(found))]
+    for name, mode, content in found:
+        blob = hashlib.sha1(b"blob %d\0%s" % (len(content), content), usedforsecurity=False).digest()
+        entry = struct.pack(">24xI12x20sH", int(mode, 8), blob, min(len(name), 0xFFF)) + name
+        # It ends with a zero at least, at a multiple of eight.
+        parts.append(entry.ljust(len(entry) // 8 * 8 + 8, b"\0"))
+    body = b"".join(parts)
+    (git_dir / "index").write_bytes(body + hashlib.sha1(body, usedforsecurity=False).digest())
+
+
+_KINDS = {"commit": 1, "tree": 2, "blob": 3}
+Entry: TypeAlias = "tuple[str, bytes] | dict[bytes, Entry]"
+
+
+def add_tree(pack: Pack, tree: Mapping[bytes, Entry]) -> bytes:
+    lines: dict[bytes, bytes] = {}
+    for name, entry in tree.items():
+        if isinstance(entry, dict):
+            # Git sorts a folder as if its name ended in a slash.
+            lines[name + b"/"] = b"40000 %s\0%s" % (name, add_tree(pack, entry))
+        else:
+            mode, content = entry
+            lines[name] = b"%s %s\0%s" % (mode.encode(), name, pack.add("blob", content))
+    return pack.add("tree", b"".join(lines[key] for key in sorted(lines)))
+
+
+class Pack:
+    """Objects in one file, and the index that git finds them by: thousands of files of their own take seconds.
+
+    They are not compressed, as no repository of ours lives longer than an attempt. `git fast-import` would do the same
+    in five times the time, and needs a process, which for a small task is most of the work.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 12
+        self._found: dict[bytes, tuple[int, int]] = {}
+        """Object id → checksum and place."""
+
+    def add(self, kind: str, content: bytes) -> bytes:
+        whole = b"%s %d\0%s" % (kind.encode(), len(content), content)
+        name = hashlib.sha1(whole, usedforsecurity=False).digest()
+        if name not in self._found:
+            chunk = _pack_header(_KINDS[kind], len(content)) + zlib.compress(content, 0)
+            self._found[name] = zlib.crc32(chunk), self._size
+            self._chunks.append(chunk)
+            self._size += len(chunk)
+            if self._size >> 31:
+                raise NotMeasured("The files are more than 2 GiB, which is more than one commit of ours can hold.")
+        return name
+
+    def write(self, folder: Path) -> None:
+        body = b"".join((b"PACK", struct.pack(">II", 2, len(self._found)), *self._chunks))
+        digest = hashlib.sha1(body, usedforsecurity=False)
+        path = folder / f"pack-{digest.hexdigest()}.pack"
+        path.write_bytes(body + digest.digest())
+        path.with_suffix(".idx").write_bytes(self._index(digest.digest()))
+
+    def _index(self, pack_digest: bytes) -> bytes:
+        names = sorted(self._found)
+        up_to = Counter(name[0] for name in names)
+        fan = accumulate(up_to[first] for first in range(256))
+        checksums, places = zip(*(self._found[name] for name in names), strict=True)
+        tables = [struct.pack(f">{len(table)}I", *table) for table in (tuple(fan), checksums, places)]
+        body = b"".join((b"\xfftOc\0\0\0\2", tables[0], *names, *tables[1:], pack_digest))
+        return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _pack_header(kind: int, size: int) -> bytes:
+    """Kind and size, seven bits a byte (four in the first), the lowest first."""
+    byte, size = kind << 4 | size & 15, size >> 4
+    header = bytearray()
+    while size:
+        header.append(byte | 0x80)
+        byte, size = size & 0x7F, size >> 7
+    header.append(byte)
+    return bytes(header)
+
+
+def check_name(name: str) -> str:
+    """The name, if a patch may have it.
+
+    Raises: PatchError.
+    """
+    if _SIMPLE.fullmatch(name) and len(name) <= DEEPEST:
+        return name
+    parts = name.split("/")
+    if _CONTROL.search(name):
+        raise PatchError(f"The path {name!r} has control characters.")
+    if name.startswith("/"):
+        raise PatchError(f"The path '{name}' is absolute.")
+    if ".." in parts:
+        raise PatchError(f"The path '{name}' leaves the tree.")
+    if any(_GIT.fullmatch(_UNSEEN.sub("", part)) for part in parts):
+        raise PatchError(f"The path '{name}' lies in a git folder.")
+    if len(parts) > DEEPEST:
+        raise PatchError(f"The path '{name[:100]}…' goes through more than {DEEPEST} folders.")
+    if "" in parts or "." in parts:
+        raise PatchError(f"The path '{name}' is not a plain relative path.")
+    return name
+
+
+def plain_path(path: str) -> str:
+    """Return a path for a message: one with control characters is escaped, so that it stays on its line."""
+    return path if path.isprintable() else ascii(path)
+
+
+def encode(text: str) -> bytes:
+    """Text as it travels here, bytes that are not UTF-8 included.
+
+    Raises: PatchError for half a surrogate pair, which stands for no byte.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise PatchError(f"There is half a character at position {error.start}.") from error
+
+
+def decode(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+def quote(name: str) -> str:
+    """A name as git writes it: in C quotes where it has quotes, backslashes, or anything but ASCII."""
+    encoded = encode(name)
+    if all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in encoded) and not name.endswith(" "):
+        return name
+    return '"' + "".join(map(_quoted_byte, encoded)) + '"'
+
+
+def _quoted_byte(byte: int) -> str:
+    if byte in b'"\\':
+        return "\\" + chr(byte)
+    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
+
+
+def unquote(text: str) -> str:
+    """The name that `"…"` stands for.
+
+    Raises: PatchError.
+    """
+    return decode(_ESCAPE.sub(_unescaped, encode(text[1:-1])))
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    escape = match[1]
+    if len(escape) == 3:
+        return bytes([int(escape, 8)])
+    if escape[0] not in _ESCAPES:
+        raise PatchError(f"A quoted path has the unknown escape {decode(match[0])!r}.")
+    return bytes([_ESCAPES[escape[0]]])

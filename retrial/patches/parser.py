@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from retrial.errors import PatchError
-from retrial.patches.git import REGULAR
+from retrial.patches.git import REGULAR, check_name, encode, quote, unquote
 from retrial.patches.hunks import LineReader, read_binary, read_hunks
-from retrial.patches.names import check_name, encode, quote, unquote
 
 MAX_BYTES = 20_000_000
 MAX_FILES = 20_000

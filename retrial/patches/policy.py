@@ -13,7 +13,7 @@ from retrial.errors import PatchError
 from retrial.patches.apply import diff, git_apply, patched
 from retrial.patches.hunks import CHOPPED
 from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
-from retrial.system import scratch
+from retrial.system.files import scratch_folder
 from retrial.types import Task
 
 
@@ -55,7 +55,7 @@ def select_anywhere(patch: str, reserved: Collection[str], also: Collection[str]
 
 def _check_readable(patch: str) -> None:
     changes, problems = parse(patch), list[PatchError]()
-    with scratch.folder() as folder:
+    with scratch_folder() as folder:
         for missing in range(CHOPPED + 1):
             try:
                 git_apply("--numstat", "-z", changes=changes, cwd=folder, text=patch + "\n" * missing)

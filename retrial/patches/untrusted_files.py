@@ -12,7 +12,7 @@ from pathlib import Path
 
 from retrial.errors import PatchError
 from retrial.patches import git
-from retrial.patches.names import check_name
+from retrial.patches.git import check_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK, so that a named pipe cannot hold us.

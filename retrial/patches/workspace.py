@@ -17,10 +17,9 @@ from typing import TypeAlias
 
 from retrial.errors import NotMeasured, PatchError, TreeError
 from retrial.patches import apply, git, untrusted_files
-from retrial.patches.names import check_name, decode, encode
+from retrial.patches.git import check_name, decode, encode
 from retrial.patches.untrusted_files import File
-from retrial.system import scratch
-from retrial.system.files import everything, nameable, permit
+from retrial.system.files import everything, nameable, permit, scratch_folder
 from retrial.types import Tree
 
 CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
@@ -219,7 +218,7 @@ def open_workspace(
     """
     base, modes = tree.files(), tree.modes()
     size = sum(len(content) for content in base.values())
-    with scratch.folder(size, parent) as holder:
+    with scratch_folder(size, parent) as holder:
         root = holder / check_name(name)
         root.mkdir()
         try:
@@ -235,10 +234,9 @@ def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> 
     """One commit, the same on every machine; no remote, no tag, no hook, no other history."""
     git_dir = root / ".git"
     git.init_repository(git_dir, bare=False)
-    git.commit(git_dir, "main", {path: (modes.get(path, git.REGULAR), content) for path, content in base.items()})
-    done = git.run("read-tree", "refs/heads/main", git_dir=git_dir, work_tree=root, cwd=root)
-    if done.returncode:
-        raise NotMeasured(f"git could not prepare the workspace: {done.complaint}.")
+    files = {path: (modes.get(path, git.REGULAR), content) for path, content in base.items()}
+    git.commit(git_dir, "main", files)
+    git.write_index(git_dir, files)
 
 
 def signatures(root: Path, paths: Iterable[str], last: Path | None = None) -> dict[str, Signature]:
@@ -267,7 +265,7 @@ def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
     """Which new paths these .gitignore files hide."""
     if not rules or not paths:
         return []
-    with scratch.folder() as folder:
+    with scratch_folder() as folder:
         work, git_dir = folder / "work", folder / "git"
         work.mkdir()
         git.init_repository(git_dir, bare=False)

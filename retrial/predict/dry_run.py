@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from retrial.agents.edit import FEEDBACK_LINES
 from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
-from retrial.errors import ExitCode
 from retrial.models.prices import Price, no_price
 from retrial.options import HarnessOptions
 from retrial.predict.metering.budget import size
@@ -14,7 +13,7 @@ from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total
 from retrial.sandboxes.prepare import unsupported_tasks
-from retrial.store import agent_failures, history
+from retrial.store import history
 from retrial.system.console import money, pluralise
 from retrial.types import Environment, Task
 
@@ -25,28 +24,26 @@ BYTES_PER_MAP_TOKEN = 8
 """More than any word of a map has for each of its tokens, as we count them."""
 
 
-def show(plan: Plan, sandbox: Sandbox) -> int:
+def lines(plan: Plan, sandbox: Sandbox) -> Iterator[str]:
     left_out = unsupported_tasks(plan.tasks, sandbox)
     left = waiting(plan, left_out)
-    print(
-        f"Run {plan.run.name} would do {pluralise(len(left), 'task')} of {plan.benchmark.name}{plan.exclusions_note}:"
-    )
+    yield f"Run {plan.run.name} would do {pluralise(len(left), 'task')} of {plan.benchmark.name}{plan.exclusions_note}:"
     for task in plan.tasks:
         state = left_out.get(task.instance_id) or ("" if task in left else "done before")
-        print(f"  {task.instance_id}" + (f" ({state})" if state else ""))
-    _print_environments(sandbox, {task.environment for task in left})
+        yield f"  {task.instance_id}" + (f" ({state})" if state else "")
+    yield from _environments(sandbox, {task.environment for task in left})
     costs = most_it_costs(plan, left)
     for name, cost in costs:
-        print(f"Model {name}: {at_most(cost, why_unknown(plan, [(name, cost)]))}")
+        yield f"Model {name}: {at_most(cost, why_unknown(plan, [(name, cost)]))}"
     whole = at_most(total(cost for _, cost in costs), why_unknown(plan, costs))
-    print(f"All together: {whole}. Nothing was asked.")
-    return ExitCode.DONE
+    yield f"All together: {whole}. Nothing was asked."
 
 
 def waiting(plan: Plan, left_out: Collection[str]) -> list[Task]:
     """Return the tasks that would be done."""
-    ids, done = plan.without_prediction(left_out), history.prediction_summaries(plan.run, plan.tasks)
-    if agent_failures.is_repeated(plan.run, done, ids):
+    done = history.prediction_summaries(plan.run, plan.ids)
+    ids = plan.ids - set(done) - set(left_out)
+    if history.is_done_again(plan.run, done, ids):
         ids = set(done)
     return [task for task in plan.tasks if task.instance_id in ids]
 
@@ -73,14 +70,14 @@ def most_it_costs(plan: Plan, left: Sequence[Task]) -> list[tuple[str, float | N
     return found
 
 
-def _print_environments(sandbox: Sandbox, environments: Iterable[Environment]) -> None:
+def _environments(sandbox: Sandbox, environments: Iterable[Environment]) -> Iterator[str]:
     by_name = sorted(environments, key=lambda each: each.name)
     for environment in (each for each in by_name if not each.tree):
-        print(f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}")
+        yield f"Environment {environment.name} on {sandbox.name}: {sandbox.state(environment)}"
     images = [sandbox.state(each) for each in by_name if each.tree]
     if images:
         here = sum(state.startswith("ready") for state in images)
-        print(f"Images of tasks: {here} of {len(images)} are here, the others are pulled when they are needed.")
+        yield f"Images of tasks: {here} of {len(images)} are here, the others are pulled when they are needed."
 
 
 def most_it_can_cost(options: HarnessOptions, tries: int, tasks: Sequence[Task], price: Price | None) -> float | None:

@@ -15,6 +15,7 @@ from retrial.predict.groups import RunGroup
 from retrial.predict.manifest import identity
 from retrial.predict.metering.recording import PREFIX
 from retrial.predict.plan import Plan, make_plan, with_models
+from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run, file_name
 from retrial.system import paths
 
@@ -24,12 +25,7 @@ OF_ONE_RUN = ("models", "model_options", "model_name_or_path", "prompts")
 """What of an identity may differ between the runs of a grid."""
 
 
-def run(options: HarnessOptions, argv: Sequence[str]) -> int:
-    """What is not done yet of all its runs; returns the worst exit code."""
-    return groups.run_group(make_plans(options, argv))
-
-
-def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
+def make_group(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     """The grid, and its runs in order.
 
     Raises: UsageError for anything that cannot be.
@@ -41,7 +37,11 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     names = dict.fromkeys(file_name(defaults.split(choice.name, "")[0]) for choice in options.models)
     grid = Run(paths.home(), options.run or "--".join([prefix, *names, "grid"]))
     plans = [with_models(first, own) for own in _cells(options, formats, prefix)]
-    members = [(plan, {"model": rung.name, "edit_format": rung.edit_format}) for plan in plans for rung in plan.rungs]
+    members = [
+        (plan, ListedRun(run=plan.run.name, model=rung.name, edit_format=rung.edit_format))
+        for plan in plans
+        for rung in plan.rungs
+    ]
     return groups.make_group(KIND, grid, _shared_identity(first), members)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from retrial import __version__
-from retrial.errors import ExitCode
 from retrial.predict import dry_run
-from retrial.predict.manifest import refuse_change, refuse_other_identity
+from retrial.predict.manifest import RunManifest, refuse_change
 from retrial.predict.plan import Plan, make_ladder
-from retrial.predict.run import run_plan, sandbox_for
+from retrial.predict.run import RunEnd, run_plan, sandbox_for
 from retrial.reports.analysis.stats import total
 from retrial.sandboxes.prepare import unsupported_tasks
+from retrial.store.manifest import ListedRun, Manifest
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import pluralise, say
@@ -30,8 +30,10 @@ class RunGroup:
     identity: Mapping[str, Any]
     """What may not change between two goes at the group."""
     plans: tuple[Plan, ...]
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[ListedRun, ...]
     """What the group's run.json says of each run."""
+    earlier: Manifest
+    """That run.json as earlier goes left it."""
 
     @property
     def title(self) -> str:
@@ -39,21 +41,22 @@ class RunGroup:
 
 
 def make_group(
-    kind: str, group: Run, identity: Mapping[str, Any], members: Sequence[tuple[Plan, Mapping[str, Any]]]
+    kind: str, group: Run, identity: Mapping[str, Any], members: Sequence[tuple[Plan, ListedRun]]
 ) -> RunGroup:
     """These runs as one group, with those of earlier goes: all share a budget.
 
     Raises: UsageError when there is something else of that name already.
     """
-    refuse_change(group, identity, kind=kind)
-    known = [Run(paths.home(), each["run"]) for each in listed_runs(group)]
+    earlier = refuse_change(group, identity, kind=kind)
+    known = [Run(paths.home(), each.run) for each in earlier.runs]
     runs = {run.name: run for run in (*known, *(plan.run for plan, _ in members))}
     return RunGroup(
         kind=kind,
         group=group,
         identity=identity,
         plans=tuple(_with_siblings(plan, group, runs) for plan, _ in members),
-        rows=tuple({"run": plan.run.name, **row} for plan, row in members),
+        rows=tuple(row for _, row in members),
+        earlier=earlier,
     )
 
 
@@ -63,33 +66,22 @@ def _with_siblings(plan: Plan, group: Run, runs: Mapping[str, Run]) -> Plan:
     )
 
 
-def listed_runs(group: Run) -> list[dict[str, Any]]:
-    """What is known of its runs from earlier goes."""
-    return list(group.config()["runs"]) if group.exists() else []
-
-
-def run_group(several: RunGroup) -> int:
-    """What is not done yet of all its runs; returns the worst exit code."""
+def run_group(several: RunGroup) -> Iterator[RunEnd]:
+    """What is not done yet of all its runs, one after the other."""
     plans = several.plans
     sandbox = sandbox_for(plans[0])
-    if plans[0].options.dry_run:
-        return _dry_run(plans, set(unsupported_tasks(plans[0].tasks, sandbox)))
     # All of them before the first: what cannot be is said before anything is spent.
     ladders = [make_ladder(plan) for plan in plans]
     for plan in plans:
-        refuse_other_identity(plan)
+        RunManifest(plan).refuse_other()
     _write_config(several)
-    worst: int = ExitCode.DONE
     for place, (plan, ladder) in enumerate(zip(plans, ladders, strict=True), start=1):
         say(f"{several.title}: run {place} of {len(plans)}")
-        worst = max(worst, run_plan(plan, ladder, sandbox))
-    print(f"{several.kind.capitalize()}: {several.group.folder}")
-    return worst
+        yield run_plan(plan, ladder, sandbox)
 
 
 def _write_config(several: RunGroup) -> None:
     group, first = several.group, several.plans[0]
-    old = group.config() if group.exists() else {}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     group.write_config(
         {
@@ -98,17 +90,20 @@ def _write_config(several: RunGroup) -> None:
             "run": group.name,
             "command": first.command,
             "started": now,
-            "first_started": old.get("first_started", now),
+            "first_started": several.earlier.first_started or now,
             "identity": several.identity,
             # A group grows: what was compared once stays so.
-            "runs": list({each["run"]: each for each in (*listed_runs(group), *several.rows)}.values()),
+            "runs": list({each.run: each for each in (*several.earlier.runs, *several.rows)}.values()),
             "max_cost": first.options.max_cost,
             "versions": {"retrial": __version__},
         }
     )
 
 
-def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
+def dry_run_lines(several: RunGroup) -> Iterator[str]:
+    """What would be done, and what it can cost at most."""
+    plans = several.plans
+    left_out = unsupported_tasks(plans[0].tasks, sandbox_for(plans[0]))
     costs: list[float | None] = []
     every: list[tuple[str, float | None]] = []
     for plan in plans:
@@ -117,7 +112,6 @@ def _dry_run(plans: Sequence[Plan], left_out: Collection[str]) -> int:
         costs.append(total(cost for _, cost in found))
         every += found
         cost = dry_run.at_most(costs[-1], dry_run.why_unknown(plan, found))
-        print(f"Run {plan.run.name} would do {pluralise(len(tasks), 'task')}: {cost}")
+        yield f"Run {plan.run.name} would do {pluralise(len(tasks), 'task')}: {cost}"
     together = dry_run.at_most(total(costs), dry_run.why_unknown(plans[0], every))
-    print(f"All {pluralise(len(plans), 'run')} together: {together}. Nothing was asked.")
-    return ExitCode.DONE
+    yield f"All {pluralise(len(plans), 'run')} together: {together}. Nothing was asked."

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from retrial.attempts import AgentResult, Attempt, Prediction
+from retrial.chat import Sampling
 from retrial.errors import (
     AttemptOver,
     BudgetSpent,
@@ -20,15 +21,14 @@ from retrial.errors import (
     Stopped,
     TreeError,
 )
-from retrial.grading.visible_check import VisibleCheck
+from retrial.grading.visible_check import Checked, VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import ModelOptions
 from retrial.patches.workspace import open_workspace
-from retrial.predict.metering.driver_service import TaskDriver
-from retrial.predict.metering.metered_chat import MeteredChat, Sampling
-from retrial.predict.metering.resume import Earlier, Resumed
+from retrial.predict.metering.model_session import ModelSession, TaskLedger
+from retrial.predict.metering.resume import Resumed
 from retrial.protocols import Agent, Model, Workspace
-from retrial.store.events import ENDED, KEPT, RESUMED, STARTED
+from retrial.store.events import AttemptEnded, AttemptKept, AttemptResumed, AttemptStarted
 from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Task, Verdict
 
@@ -76,19 +76,41 @@ class Ladder:
     max_cost: float | None = None
     """USD for one task."""
 
-    def steps(self) -> Iterator[tuple[int, Rung, Sampling]]:
-        """(round, rung, how it asks), in order."""
+    def steps(self) -> Iterator[Step]:
+        """In order."""
         asked: Counter[Hashable] = Counter()
-        for round_ in range(1, self.tries + 1):
-            for rung in self.rungs:
-                model = (rung.name, rung.options)
-                asked[model] += 1
-                yield round_, rung, rung.sampling(asked[model], self.seconds)
+        rounds = [(round_, rung) for round_ in range(1, self.tries + 1) for rung in self.rungs]
+        for number, (round_, rung) in enumerate(rounds, start=1):
+            model = (rung.name, rung.options)
+            asked[model] += 1
+            yield Step(number=number, round=round_, rung=rung, sampling=rung.sampling(asked[model], self.seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One attempt of a ladder, and whether it is the last."""
+    """One attempt that is to be made."""
+
+    number: int
+    round: int
+    rung: Rung
+    sampling: Sampling
+
+    @property
+    def blank(self) -> Attempt:
+        """The attempt before it is made."""
+        return Attempt(
+            number=self.number,
+            round=self.round,
+            model=self.rung.name,
+            edit_format=self.rung.edit_format,
+            seed=self.sampling.seed,
+            temperature=self.sampling.temperature,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """One attempt that was made, and whether it is the last."""
 
     attempt: Attempt
     last: bool
@@ -96,28 +118,19 @@ class Step:
     """False: there was no money to ask anything, which is no attempt."""
 
 
-def solve(task: Task, ladder: Ladder, check: VisibleCheck, driver: TaskDriver) -> Prediction:
+def solve(task: Task, ladder: Ladder, check: VisibleCheck, ledger: TaskLedger) -> Prediction:
     """All attempts at one task; what an earlier go left of them is gone on with.
 
     Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
     """
     attempts: list[Attempt] = []
-    earlier = Earlier(driver.lines())
-    for number, (round_, rung, sampling) in enumerate(ladder.steps(), start=1):
-        blank = Attempt(
-            number=number,
-            round=round_,
-            model=rung.name,
-            edit_format=rung.edit_format,
-            seed=sampling.seed,
-            temperature=sampling.temperature,
-        )
-        left = earlier.attempt(blank)
-        step = _kept(left, driver, blank, sampling) or _step(task, rung, sampling, check, driver, blank, left)
-        if attempts and not step.asked:
+    for step in ladder.steps():
+        left = ledger.earlier.attempt(step.blank) if ledger.earlier else None
+        made = _keep(step, left, ledger) or _make(step, left, task, check, ledger)
+        if attempts and not made.asked:
             break
-        attempts.append(step.attempt)
-        if step.last or step.attempt.plausible or step.attempt.unverified:
+        attempts.append(made.attempt)
+        if made.last or made.attempt.plausible or made.attempt.unverified:
             break
     return Prediction(
         instance_id=task.instance_id,
@@ -128,95 +141,105 @@ def solve(task: Task, ladder: Ladder, check: VisibleCheck, driver: TaskDriver) -
     )
 
 
-def _kept(left: Resumed, driver: TaskDriver, blank: Attempt, sampling: Sampling) -> Step | None:
+def _keep(step: Step, left: Resumed | None, ledger: TaskLedger) -> Made | None:
     """An attempt that ended in an earlier go, and was measured."""
-    attempt = left.ended()
-    if attempt is None:
+    attempt = left.ended() if left else None
+    if left is None or attempt is None:
         return None
-    driver.append(KEPT, attempt=blank.number, model=blank.model, sampling=sampling)
-    _LOG.info("kept an attempt that had ended", extra={"attempt": blank.number})
-    return Step(attempt=attempt, last=left.out_of_money)
+    ledger.append(AttemptKept(attempt=step.number, model=step.rung.name, sampling=step.sampling))
+    _LOG.info("kept an attempt that had ended", extra={"attempt": step.number})
+    return Made(attempt=attempt, last=left.out_of_money)
 
 
-def _step(
-    task: Task, rung: Rung, sampling: Sampling, check: VisibleCheck, driver: TaskDriver, blank: Attempt, left: Resumed
-) -> Step:
-    event = RESUMED if left.answered else STARTED
+def _make(step: Step, left: Resumed | None, task: Task, check: VisibleCheck, ledger: TaskLedger) -> Made:
+    rung = step.rung
+    answered = left.answered if left else 0
+    begun = AttemptResumed if answered else AttemptStarted
     # What an agent spends on its own is not known before its end: that it was begun must be.
-    begin, spends = (driver.append, {"spends": True}) if rung.spends else (driver.append_with_next, {})
-    begin(event, attempt=blank.number, model=rung.name, sampling=sampling, **spends)
-    if left.answered:
-        _LOG.info("going on with an attempt", extra={"attempt": blank.number, "answered": left.answered})
-    chat = MeteredChat(rung.model, sampling, driver, rung.price, task.instance_id, blank.number, left)
-    attempt, fatal = _attempt(task, rung, chat, check, blank)
-    asked = bool(chat.usage.calls) or not chat.out_of_money
+    begin = ledger.append if rung.spends else ledger.append_with_next
+    begin(begun(attempt=step.number, model=rung.name, sampling=step.sampling, spends=rung.spends))
+    if answered:
+        _LOG.info("going on with an attempt", extra={"attempt": step.number, "answered": answered})
+    session = ModelSession(rung.model, rung.price, step.sampling, ledger, step.number, left)
+    attempt, fatal = _measure(step, task, session, check)
+    asked = bool(session.usage.calls) or not session.out_of_money
     if not asked:
         # If it is the first, that is no answer.
-        attempt = replace(blank, error=chat.out_of_money)
-    step = Step(attempt=attempt, last=fatal or bool(chat.out_of_money), asked=asked)
-    if asked or blank.number == 1:
-        _write_end(driver, attempt)
-    return step
+        attempt = replace(step.blank, error=session.out_of_money)
+    if asked or step.number == 1:
+        _write_end(ledger, attempt)
+    return Made(attempt=attempt, last=fatal or bool(session.out_of_money), asked=asked)
 
 
-def _write_end(driver: TaskDriver, attempt: Attempt) -> None:
+def _write_end(ledger: TaskLedger, attempt: Attempt) -> None:
     # Mostly all of a patch counts.
-    counted = {} if attempt.counted == attempt.patch else {"counted": attempt.counted}
-    driver.append(ENDED, attempt=attempt.number, **counted, result=attempt_record(attempt))
+    counted = None if attempt.counted == attempt.patch else attempt.counted
+    ledger.append(AttemptEnded(attempt=attempt.number, counted=counted, result=attempt_record(attempt)))
 
 
-def _attempt(task: Task, rung: Rung, chat: MeteredChat, check: VisibleCheck, blank: Attempt) -> tuple[Attempt, bool]:
-    """One go from scratch, and whether to stop the ladder."""
+def _measure(step: Step, task: Task, session: ModelSession, check: VisibleCheck) -> tuple[Attempt, bool]:
+    """One attempt from scratch, and whether to stop the ladder."""
     started = time.monotonic()
     try:
         with open_workspace(task.tree) as workspace:
-            attempt = _go(task, rung, chat, workspace, check, blank)
+            attempt = _edit_and_check(step, task, session, AttemptCheck(check, workspace, session))
     except Stopped:
         # No end of an attempt: it is gone on with.
         raise
     except NotMeasured as error:
-        attempt = replace(blank, error=str(error) or type(error).__name__)
+        attempt = replace(step.blank, error=str(error) or type(error).__name__)
         # What the next attempt would meet too.
         fatal = isinstance(error, BudgetSpent | NotRecorded | TreeError | EnvironmentMissing | Overloaded)
     else:
         fatal = False
-    seconds = time.monotonic() - started + chat.replayed
-    return replace(attempt, usage=chat.usage, served=chat.served, left_out=chat.left_out, seconds=seconds), fatal
+    seconds = time.monotonic() - started + session.replayed
+    found = replace(attempt, usage=session.usage, served=session.served, left_out=session.left_out, seconds=seconds)
+    return found, fatal
 
 
-def _go(
-    task: Task, rung: Rung, chat: MeteredChat, workspace: Workspace, check: VisibleCheck, blank: Attempt
-) -> Attempt:
-    def visible() -> Verdict:
-        started = time.monotonic()
-        verdict = check(workspace.diff(), chat.checked)[1]
-        chat.wait(time.monotonic() - started)
-        return verdict
-
+def _edit_and_check(step: Step, task: Task, session: ModelSession, check: AttemptCheck) -> Attempt:
     try:
-        if rung.spends:
-            chat.check()
-        effort = rung.agent.solve(task, workspace, chat, visible)
-        chat.spend(effort.spent)
-        chat.show(effort.chat)
+        if step.rung.spends:
+            session.check_budget()
+        effort = step.rung.agent.solve(task, check.workspace, session, check)
+        session.spend(effort.spent)
+        session.show(effort.chat)
     except (AttemptOver, PatchError) as error:
         # The agent's own end: what it has by then counts.
         effort = AgentResult(edit_outcome=False, notes=(str(error),))
     # We read the patch and run the check ourselves: what the agent says of its success is only counted.
-    patch = workspace.diff()
-    selection, verdict = check(patch, chat.checked)
+    patch = check.workspace.diff()
+    checked = check.run(patch)
+    verdict = checked.verdict
     return replace(
-        blank,
+        step.blank,
         patch=patch,
-        counted=selection.patch,
-        dropped=selection.dropped,
+        counted=checked.selection.patch,
+        dropped=checked.selection.dropped,
         edit_outcome=effort.edit_outcome,
-        edit_format=effort.edit_format or blank.edit_format,
+        edit_format=effort.edit_format or step.rung.edit_format,
         lint_outcome=not verdict.lint,
         test_outcome=None if verdict.outcome is Outcome.UNVERIFIED else verdict.resolved,
         effort=effort,
         verdict=verdict,
     )
+
+
+class AttemptCheck:
+    """The visible check of one attempt's workspace, as its agent sees it; every use is journalled."""
+
+    def __init__(self, check: VisibleCheck, workspace: Workspace, session: ModelSession) -> None:
+        self.workspace = workspace
+        self._check, self._session = check, session
+
+    def __call__(self) -> Verdict:
+        started = time.monotonic()
+        return self.run(self.workspace.diff(), started).verdict
+
+    def run(self, patch: str, waiting_since: float | None = None) -> Checked:
+        checked = self._check(patch)
+        self._session.checked(checked, waited=0.0 if waiting_since is None else time.monotonic() - waiting_since)
+        return checked
 
 
 def _not_measured(attempts: list[Attempt]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from retrial import agents, models, registry
-from retrial.benchmarks import open_benchmark, shards
-from retrial.benchmarks.selection import select_tasks
+from retrial.benchmarks import open_benchmark, select_tasks, shards
 from retrial.benchmarks.shards import Shard
 from retrial.chat import Reply, Request
 from retrial.errors import UsageError
@@ -107,12 +106,9 @@ class Plan:
         )
         return (self.shard.note if self.shard else "") + settled
 
-    def is_done(self, task: Task) -> bool:
-        return self.run.has_prediction(task.instance_id)
-
-    def without_prediction(self, skipped: Collection[str]) -> set[str]:
-        """Ids of the tasks that no earlier go has done."""
-        return {task.instance_id for task in self.tasks if not self.is_done(task)} - set(skipped)
+    @property
+    def ids(self) -> set[str]:
+        return {task.instance_id for task in self.tasks}
 
     @property
     def model_name(self) -> str:

@@ -8,8 +8,8 @@ from retrial.benchmarks import shards
 from retrial.errors import UsageError
 from retrial.protocols import Benchmark
 from retrial.store import history
-from retrial.store.history import RunHistory
-from retrial.store.runs import Run, find_run
+from retrial.store.history import RunHistory, find_run
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.types import Task
 
@@ -44,4 +44,4 @@ def remaining_tasks(prior: Sequence[RunHistory], tasks: tuple[Task, ...]) -> tup
 
 def has_usable_edit(prior: Sequence[RunHistory], task: Task) -> bool:
     records = [each.records[task.instance_id] for each in prior if task.instance_id in each.records]
-    return any(history.settled(record) for record in records)
+    return any(record.settled for record in records)

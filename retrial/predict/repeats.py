@@ -18,22 +18,12 @@ from retrial.predict.manifest import identity
 from retrial.predict.metering.recording import PREFIX
 from retrial.predict.plan import Plan, make_plan, with_models
 from retrial.reports.analysis.repeats import IDENTICAL, identical
-from retrial.store import history
-from retrial.system.console import NOTE, say
+from retrial.store.manifest import ListedRun
 
 KIND = "repeats"
 
 
-def run(options: HarnessOptions, argv: Sequence[str]) -> int:
-    """What is not done yet of all its runs; returns the worst exit code."""
-    found = make_plans(options, argv)
-    code = groups.run_group(found)
-    if not options.dry_run and identical([_patches(plan) for plan in found.plans]):
-        say(f"{NOTE}{IDENTICAL}")
-    return code
-
-
-def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
+def make_group(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     """The group, and its runs in order.
 
     Raises: UsageError for anything that cannot be.
@@ -42,8 +32,14 @@ def make_plans(options: HarnessOptions, argv: Sequence[str]) -> RunGroup:
     # Its tasks are all runs' tasks: the sample is drawn once, with the seed that was given.
     first = make_plan(options, argv)
     shifted = [_shifted(options, first.run.name, number) for number in range(options.repeat)]
-    members = [(with_models(first, own), {"seed": own.seed}) for own in shifted]
+    plans = [with_models(first, own) for own in shifted]
+    members = [(plan, ListedRun(run=plan.run.name, seed=plan.options.seed)) for plan in plans]
     return groups.make_group(KIND, first.run, identity(first), members)
+
+
+def note(group: RunGroup) -> str:
+    """Say that all its runs made the same patches; empty if they did not."""
+    return IDENTICAL if identical([_patches(plan) for plan in group.plans]) else ""
 
 
 def _refuse(options: HarnessOptions) -> None:
@@ -69,5 +65,5 @@ def _shifted(options: HarnessOptions, name: str, by: int) -> HarnessOptions:
 
 
 def _patches(plan: Plan) -> dict[str, str]:
-    found = history.prediction_summaries(plan.run, plan.tasks)
-    return {instance_id: str(record["model_patch"] or "") for instance_id, record in found.items()}
+    found = (plan.run.prediction(task.instance_id) for task in plan.tasks)
+    return {record.instance_id: record.model_patch or "" for record in found if record is not None}

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
 
-from retrial.attempts import Attempt, Prediction
+from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
-from retrial.store import history, transcript
-from retrial.store.history import PredictionSummary
+from retrial.store import transcript
+from retrial.store.events import TaskNotMeasured
 from retrial.store.predictions import prediction_record
+from retrial.store.records import PredictionSummary, summary
 from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.types import Task
 
-SHOWN = 4
-Served = dict[str, list[str]]
-"""Model → who answered for it, in the order of their coming."""
+WORKERS = 8
+WAITING = 32
+"""Pieces of work taken at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,6 @@ class RunProgress:
     """What has come of phase 1 so far."""
 
     done: dict[str, PredictionSummary]
-    answered: Served
     unmeasured: dict[str, str]
     """Id → reason."""
 
@@ -33,14 +35,14 @@ class RunProgress:
 def save_prediction(run: Run, task: Task, result: Prediction | Exception, so_far: RunProgress) -> None:
     """Safe to call from many threads."""
     why, journal = not_measured(result), run.journal(task.instance_id)
-    chat = transcript.markdown(task.instance_id, state(result), journal.lines())
+    chat = transcript.markdown(task.instance_id, state(result), journal.events())
     if isinstance(result, Prediction) and not why:
         record = prediction_record(result)
         run.write_prediction(task.instance_id, record, chat)
-        so_far.done[task.instance_id] = history.prediction_summary(record)
+        so_far.done[task.instance_id] = summary(record)
     else:
         run.write_chat(task.instance_id, chat)
-        journal.append("not_measured", reason=why)
+        journal.append(TaskNotMeasured(reason=why))
         so_far.unmeasured[task.instance_id] = why
     if isinstance(result, Exception):
         run_log.broken("not measured", result, task=task.instance_id)
@@ -63,29 +65,37 @@ def not_measured(result: Prediction | Exception) -> str:
     return str(result) if isinstance(result, NotMeasured) else f"{type(result).__name__}: {result}"
 
 
-def add_served(served: Served, attempts: Iterable[Attempt]) -> None:
-    for attempt in attempts:
-        _add(served, attempt.model, attempt.served)
+class WriterPool:
+    """Bounded pool of threads that write finished work to disk.
 
+    All that was taken is done when it ends; the first failure is raised where the next piece is taken, or then.
+    """
 
-def served_so_far(stored: Served, records: Iterable[Mapping[str, Any]]) -> Served:
-    """With those of finished tasks: a process that was killed has not said them."""
-    served = {model: list(names) for model, names in stored.items()}
-    for record in records:
-        for attempt in record["all_results"]:
-            _add(served, attempt["model"], attempt.get("served", ()))
-    return served
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="retrial-abreast")
+        self._room = threading.Semaphore(WAITING)
+        self._failures: list[BaseException] = []
 
+    def submit(self, work: Callable[[], object]) -> None:
+        self._room.acquire()
+        self._raise()
+        self._pool.submit(work).add_done_callback(self._ended)
 
-def _add(served: Served, model: str, answered: Sequence[str]) -> None:
-    names = served.setdefault(model, []) if answered else []
-    names += [name for name in answered if name not in names]
+    def _ended(self, future: Future[object]) -> None:
+        if error := future.exception():
+            self._failures.append(error)
+        self._room.release()
 
+    def _raise(self) -> None:
+        if self._failures:
+            raise self._failures[0]
 
-def served_model_changes(served: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """One sentence for each model that more than one answered for."""
-    for model, names in served.items():
-        if len(names) > 1:
-            more = len(names) - SHOWN
-            shown = [*names[:SHOWN], *([f"{more} more"] if more > 0 else [])]
-            yield f"note: {model} was served as {', '.join(shown[:-1])} and {shown[-1]}"
+    def __enter__(self) -> WriterPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+        if error is None:
+            self._raise()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,16 +10,16 @@ from retrial import GRADING
 from retrial.attempts import Attempt, Prediction
 from retrial.benchmarks.remote import RemoteParts
 from retrial.grading import verdict_cache
-from retrial.grading.visible_check import VisibleCheck
+from retrial.grading.visible_check import JournalledVerdicts, VisibleCheck
 from retrial.models import endpoints
 from retrial.predict.ladder import Ladder, solve
-from retrial.predict.metering.driver_service import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.model_session import TaskLedger
 from retrial.predict.plan import Plan, make_ladder
 from retrial.protocols import WorkerNode
-from retrial.sandboxes.throttled import ThrottledSandbox
-from retrial.store import attempt_log
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system import run_log
-from retrial.types import Check, Task, fingerprint
+from retrial.types import Task, fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class PredictWorker:
     verdicts: verdict_cache.Verdicts
     tasks: Mapping[str, Task]
     """By their ids."""
-    used: ThrottledSandbox
+    used: UsedEnvironments
     """Is told what sandboxes use elsewhere."""
 
     def __call__(self, instance_id: str) -> Prediction:
@@ -66,26 +66,22 @@ class PredictWorker:
         # Before anything is paid for.
         if self.plan.options.visible_tests != "none" and self.plan.recording is None:
             self.sandbox.ensure_image(task.environment)
-        driver = TaskDriver(task.instance_id, self.driver, self.ladder.max_cost)
+        ledger = TaskLedger(task.instance_id, self.driver, self.ladder.max_cost)
         try:
-            found = solve(task, self.ladder, self._check(task, driver), driver)
+            found = solve(task, self.ladder, self._check(task, ledger), ledger)
             return replace(found, attempts=tuple(map(_without_output, found.attempts)))
         finally:
             self.driver.close(task.instance_id)
 
-    def _check(self, task: Task, driver: TaskDriver) -> VisibleCheck:
-        options = self.plan.options
-        digest = self.plan.benchmark.provenance["digest"]
-        how = fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING)
-        played = self.plan.recording.verdicts(task.instance_id) if self.plan.recording else {}
-        earlier = attempt_log.verdicts(driver.lines())
-        return VisibleCheck(task, partial(self._visible, task), self.sandbox, self.verdicts, how, played, earlier)
-
-    def _visible(self, task: Task, edited: Iterable[str], most: int | None) -> Check | str:
-        check = self.plan.benchmark.visible(task.instance_id, edited, most)
-        if isinstance(check, str):
-            return check
-        return replace(check, timeout=self.plan.options.test_timeout_seconds or check.timeout)
+    def _check(self, task: Task, ledger: TaskLedger) -> VisibleCheck:
+        plan, options = self.plan, self.plan.options
+        digest = plan.benchmark.provenance["digest"]
+        journalled = JournalledVerdicts(
+            how=fingerprint(digest, options.visible_tests, options.test_timeout_seconds, GRADING),
+            recorded=plan.recording.verdicts(task.instance_id) if plan.recording else {},
+            earlier=ledger.earlier.verdicts if ledger.earlier else {},
+        )
+        return VisibleCheck(plan.benchmark, task, self.sandbox, self.verdicts, options.test_timeout_seconds, journalled)
 
 
 def _without_output(attempt: Attempt) -> Attempt:
@@ -100,7 +96,7 @@ def _solving(
     planned: Callable[..., Plan],
     driver: DriverService,
     verdicts: verdict_cache.Verdicts,
-    used: ThrottledSandbox,
+    used: UsedEnvironments,
     site: WorkerNode,
 ) -> PredictWorker:
     there.enter()

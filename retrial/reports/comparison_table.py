@@ -2,119 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
-from retrial.reports.analysis.run_conditions import Side
+from retrial.reports.analysis.pairs import PairRow
+from retrial.reports.analysis.run_conditions import EarlierSummary, Side
 from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.console_tables import aligned
-from retrial.reports.console_tables import rate as shown_rate
-from retrial.system.console import money, one_line
+from retrial.reports.analysis.stats import MeasuredRate, for_each
+from retrial.reports.tables import Table
+from retrial.store.json_io import FLAT
+from retrial.system.console import first_few, money, one_line, percent
 
 SHOWN = 10
 """Ids of what was gained or lost; results.json has them all."""
-OF_AIDER = ("pass_rate_1", "pass_rate_2", "percent_cases_well_formed", "seconds_per_case")
 HEADER = (
     *("run", "model", "format", "resolved", "rate", "turn 1", "turn 2", "well formed", "cost", "each resolved"),
     *("s/case", "not measured"),
 )
 
 
-def row(side: Side) -> dict[str, Any]:
-    """One run for results.json; what nobody knows of it is null."""
-    content, written = side.content, side.content.get("aider") or {}
-    cost, resolved = _cost(content), content["rate"]["resolved"]
-    return {
-        "run": side.name,
-        "model": ", ".join(content.get("by_model") or {}) or None,
-        "edit_format": ", ".join(content.get("by_format") or {}) or None,
-        "agent": side.config.get("identity", {}).get("agent"),
-        "prior": list(side.prior),
-        "rate": dict(content["rate"]),
-        **{name: written.get(name) for name in OF_AIDER},
-        **{name: _spent(content, name) for name in ("prompt_tokens", "completion_tokens")},
-        "cost": cost,
-        "cost_per_resolved": round(cost / resolved, 6) if resolved and cost is not None else None,
-        "not_measured": len(content["not_measured"]),
-        "skipped": len(content["skipped"]),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One run; unknown values are null."""
+
+    run: str
+    model: str | None
+    edit_format: str | None
+    agent: str | None
+    prior: tuple[str, ...]
+    rate: MeasuredRate
+    written: EarlierSummary = field(metadata=FLAT)
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+    cost_per_resolved: float | None
+    not_measured: int
+    skipped: int
 
 
-def _cost(content: Mapping[str, Any]) -> float | None:
-    cost: float | None = _spent(content, "cost")
-    return cost
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The content of results.json: a row for each run, and the pairs."""
+
+    schema: int
+    kind: str
+    run: str
+    benchmark: str | None
+    command: str
+    runs: tuple[ComparisonRow, ...]
+    pairs: tuple[PairRow, ...]
+    warnings: tuple[str, ...]
+    retrial: str
 
 
-def _spent(content: Mapping[str, Any], name: str) -> Any:
-    """Of every call; nobody knows what predictions took that were made elsewhere."""
-    spent = content.get("spent") or {}
-    known = content.get("aider") or spent.get("calls")
-    return spent.get(name) if known else None
-
-
-def render(content: Mapping[str, Any]) -> str:
-    """The runs, then every pair."""
-    shown = aligned(HEADER, [_cells(each) for each in content["runs"]])
-    after = [
-        f"{each['run']} ran only {what_was_left(each['prior'])}; its rate covers only those."
-        for each in content["runs"]
-        if each["prior"]
-    ]
-    return "\n\n".join([shown, *map(one_line, after), *(_pair(each) for each in content["pairs"])])
-
-
-def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
-    rate, seconds = found["rate"], found["seconds_per_case"]
-    return (
-        found["run"],
-        found["model"] or "-",
-        found["edit_format"] or "-",
-        f"{rate['resolved']}/{rate['of']}",
-        shown_rate(rate),
-        *(_share(found[name]) for name in OF_AIDER[:3]),
-        *(_money(found[name]) for name in ("cost", "cost_per_resolved")),
-        "-" if seconds is None else str(seconds),
-        str(found["not_measured"]),
+def row(side: Side) -> ComparisonRow:
+    found = side.results
+    written, spent = found.aider, found.spent
+    # The cost and time of predictions made elsewhere are unknown.
+    known = written != EarlierSummary() or bool(spent.calls)
+    cost = spent.cost if known else None
+    return ComparisonRow(
+        run=side.name,
+        model=", ".join(found.by_model) or None,
+        edit_format=", ".join(found.by_format) or None,
+        agent=side.config.setting("agent"),
+        prior=side.prior,
+        rate=found.rate,
+        written=written,
+        prompt_tokens=spent.prompt_tokens if known else None,
+        completion_tokens=spent.completion_tokens if known else None,
+        cost=cost,
+        cost_per_resolved=for_each(cost, found.rate.resolved),
+        not_measured=len(found.not_measured),
+        skipped=len(found.skipped),
     )
 
 
-def _share(percent: float | None) -> str:
-    return "-" if percent is None else f"{percent:.1f} %"
+def render(found: Comparison) -> str:
+    """The runs, then every pair."""
+    shown = Table(header=HEADER, rows=[_cells(each) for each in found.runs]).aligned()
+    after = [
+        f"{each.run} ran only {what_was_left(each.prior)}; its rate covers only those."
+        for each in found.runs
+        if each.prior
+    ]
+    return "\n\n".join([shown, *map(one_line, after), *(_pair(each) for each in found.pairs)])
 
 
-def _money(cost: float | None) -> str:
-    return "-" if cost is None else money(cost)
+def _cells(found: ComparisonRow) -> tuple[object, ...]:
+    names, written = (found.run, found.model or "-", found.edit_format or "-"), found.written
+    shares = map(percent, (written.pass_rate_1, written.pass_rate_2, written.percent_cases_well_formed))
+    costs = (money(each, "-") for each in (found.cost, found.cost_per_resolved))
+    seconds = "-" if written.seconds_per_case is None else written.seconds_per_case
+    return (*names, found.rate.share, found.rate.short, *shares, *costs, seconds, found.not_measured)
 
 
-def _pair(found: Mapping[str, Any]) -> str:
-    a, b = found["a"], found["b"]
-    numbers = {name: len(found[name]) for name in ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")}
+def _pair(row: PairRow) -> str:
+    a, b, found = row.a, row.b, row.pair
     lines = [
         f"{b} against {a}",
-        f"  common      {found['common']}: both {numbers['both']}, neither {numbers['neither']}, "
-        f"gained {numbers['gained']} (only {b}), lost {numbers['lost']} (only {a})",
-        *_apart(numbers, a, b),
-        *(f"  {name:11} {_ids(found[name])}" for name in ("gained", "lost") if found[name]),
-        *_difference(found),
-        *(f"  differs in  {each}" for each in found["differs_in"]),
-        *(f"  warning     {each}" for each in found["warnings"]),
-        f"  {found['sentence']}",
+        f"  common      {row.common}: both {len(found.both)}, neither {len(found.neither)}, "
+        f"gained {len(found.gained)} (only {b}), lost {len(found.lost)} (only {a})",
     ]
-    return "\n".join(map(one_line, lines))
-
-
-def _apart(numbers: Mapping[str, int], a: str, b: str) -> list[str]:
-    only_a, only_b = numbers["only_in_a"], numbers["only_in_b"]
-    return [f"  left out    measured in one only: {only_a} in {a}, {only_b} in {b}"] if only_a or only_b else []
-
-
-def _difference(found: Mapping[str, Any]) -> list[str]:
-    if not found["common"]:
-        return []
-    interval = f"95 % interval {found['low']:+.1f} to {found['high']:+.1f}"
-    return [f"  difference  {found['difference']:+.1f} points ({interval})"]
-
-
-def _ids(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return ", ".join(ids[:SHOWN]) + more
+    if found.only_in_a or found.only_in_b:
+        apart = f"{len(found.only_in_a)} in {a}, {len(found.only_in_b)} in {b}"
+        lines.append(f"  left out    measured in one only: {apart}")
+    lines += [f"  gained      {first_few(found.gained, SHOWN)}"] if found.gained else []
+    lines += [f"  lost        {first_few(found.lost, SHOWN)}"] if found.lost else []
+    if row.common:
+        lines.append(f"  difference  {row.difference:+.1f} points (95 % interval {row.low:+.1f} to {row.high:+.1f})")
+    lines += [f"  differs in  {each}" for each in found.differences.differs_in]
+    lines += [f"  warning     {each}" for each in found.differences.warnings]
+    return "\n".join(map(one_line, [*lines, f"  {row.sentence}"]))

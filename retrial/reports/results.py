@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
 
 from retrial.chat import Usage
-from retrial.reports.analysis import (
-    aider_summary,
-    cases,
-    ladder_value,
-    pick_quality,
-    rungs,
-    stats,
+from retrial.reports.analysis import aider_summary, cases, ladder_value, pick_quality, rungs, stats
+from retrial.reports.analysis.cases import Case, Judged, OutcomeResolver, TaskAttempts, from_records
+from retrial.reports.analysis.rungs import Compared, ModelRow
+from retrial.reports.analysis.stats import MeasuredRate, Rate
+from retrial.reports.records import (
+    InstanceRow,
+    LanguageRow,
+    Lists,
+    Results,
+    StatusCounts,
+    TamperTotals,
+    Totals,
+    UnmeasuredAttempt,
 )
-from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, TaskAttempts
-from retrial.reports.analysis.cases import Case, from_records
-from retrial.reports.analysis.rungs import Compared
 from retrial.reports.scored_row import ScoredRow
-from retrial.store.history import PredictionSummary
+from retrial.store.manifest import MergedShards
+from retrial.store.records import PredictionSummary
 from retrial.types import Outcome, Status
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +59,12 @@ class Report:
     rungs: tuple[str, ...] = ()
     """Titles of the ladder's, in order; empty where predictions come from several ladders, or from none."""
     reasoning_effort: str = ""
-    shards: Mapping[str, Any] = field(default_factory=dict)
+    shards: MergedShards | None = None
     """Of a run made of shards: which there are, and which are missing."""
     prior: tuple[str, ...] = ()
+    """Runs whose results selected its tasks."""
     unpriced: tuple[str, ...] = ()
     """Models without a known price."""
-    """Runs whose results selected its tasks."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
     """What `--attempts` found out of patches that were not chosen: task → patch → verdict."""
@@ -109,161 +112,149 @@ class Report:
 
     def attempts(self) -> str:
         """`2+` as soon as one chosen patch had more than one go at it."""
-        return "2+" if any(len(record.get("all_results", ())) > 1 for record in self.records.values()) else "1"
+        return "2+" if any(len(record.all_results) > 1 for record in self.records.values()) else "1"
 
 
-def results(report: Report) -> dict[str, object]:
+def results(report: Report) -> Results:
     """The content of results.json."""
     found, tries = _measured_cases(report), report.tries()
-    return {
-        **_lists(report),
-        "schema": SCHEMA,
-        "run": report.run,
-        **({"shards": dict(report.shards)} if report.shards else {}),
-        "benchmark": report.benchmark,
-        "visible_tests": report.visible_tests,
-        "prior": list(report.prior),
-        "agent_isolated": report.agent_isolated,
-        "agent_failed": report.agent_failed or None,
-        "tamper": _tamper(report),
-        "totals": {**totals(report), "tests": tests(report.measured)},
-        **_rates(report),
-        "official_differs": report.official_differs,
-        "statistics": aider_summary.build_statistics(
-            report.measured, report.records, report.spent, report.benchmark_size
-        ),
-        "not_measured": report.not_measured,
-        "skipped": dict(report.skipped),
-        "void": report.void,
-        "by_language": _by_language(report),
-        "by_model": _by_model(report),
-        "by_format": rungs.by_format(found),
-        "by_model_and_format": rungs.by_model_and_format(found),
-        "ladder": rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
-        **_attempts(report, tries),
-        "time": cases.sum_run_times(report.scored, report.records.values()),
-        "spent": report.spent,
-        "unsettled": report.unsettled,
-        "provenance": dict(report.provenance),
-        "aider": aider_summary.build(
-            report.run,
-            found,
-            command=report.command,
-            date=report.started[:10],
-            reasoning_effort=report.reasoning_effort,
-        ),
-        "instances": [_instance(report, row, tries.get(row.task.instance_id)) for row in report.scored],
-    }
-
-
-def _attempts(report: Report, tries: Mapping[str, TaskAttempts]) -> dict[str, object]:
-    """What the ladder and the choice among its attempts were good for, in what was measured."""
     measured = [tries[row.task.instance_id] for row in report.measured if row.task.instance_id in tries]
-    return {
-        "economics": ladder_value.build(measured, report.sources),
-        "picker": pick_quality.build(measured),
-        "not_measured_attempts": [
-            {"instance_id": instance_id, "try": each.number, "reason": each.reason}
-            for instance_id, found in sorted(report.judged.items())
-            for each in found.values()
-            if not each.outcome.measured
-        ],
-    }
+    return Results(
+        lists=_lists(report),
+        run=report.run,
+        shards=report.shards,
+        benchmark=report.benchmark,
+        visible_tests=report.visible_tests,
+        prior=list(report.prior),
+        agent_isolated=report.agent_isolated,
+        agent_failed=report.agent_failed or None,
+        tamper=_tamper(report),
+        totals=totals(report),
+        rate=_rate(report),
+        rate_calibrated=_unless_failed(report, rate([row for row in report.measured if not row.void])),
+        # With a failed agent not even this, where what is missing counts as unresolved.
+        rate_of_benchmark=_unless_failed(report, stats.rate(len(report.resolved), report.benchmark_size)),
+        official_differs=report.official_differs,
+        statistics=aider_summary.build_statistics(report.measured, report.records, report.spent, report.benchmark_size),
+        not_measured=report.not_measured,
+        skipped=dict(report.skipped),
+        void=report.void,
+        by_language=_by_language(report),
+        by_model=_by_model(report),
+        by_format=rungs.by_format(found),
+        by_model_and_format=rungs.by_model_and_format(found),
+        ladder=rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
+        economics=ladder_value.build(measured, report.sources),
+        picker=pick_quality.build(measured),
+        not_measured_attempts=_unmeasured_attempts(report),
+        time=cases.sum_run_times(report.scored, report.records.values()),
+        spent=report.spent,
+        unsettled=report.unsettled,
+        provenance=dict(report.provenance),
+        aider=aider_summary.build(
+            report.run, found, report.command, date=report.started[:10], reasoning_effort=report.reasoning_effort
+        ),
+        instances=[_instance(report, row, tries.get(row.task.instance_id)) for row in report.scored],
+    )
 
 
-def _rates(report: Report) -> dict[str, object]:
-    found = {
-        "rate": rate(report.measured),
-        "rate_calibrated": rate([row for row in report.measured if not row.void]),
-        "rate_of_benchmark": stats.rate(len(report.resolved), report.benchmark_size),
-    }
-    if report.agent_failed:
-        # Not even of the whole benchmark, where what is missing counts as unresolved.
-        found = {name: {**dict.fromkeys(each), "resolved": 0, "of": 0} for name, each in found.items()}
-    found["rate"] |= {"attempts": report.attempts(), "visible_is_hidden": report.visible_is_hidden}
-    return {**found}
+def _unmeasured_attempts(report: Report) -> list[UnmeasuredAttempt]:
+    return [
+        UnmeasuredAttempt(instance_id=instance_id, number=each.number, reason=each.reason)
+        for instance_id, own in sorted(report.judged.items())
+        for each in own.values()
+        if not each.outcome.measured
+    ]
 
 
-def rate(rows: Sequence[ScoredRow]) -> dict[str, object]:
+def _rate(report: Report) -> MeasuredRate:
+    found = _unless_failed(report, rate(report.measured))
+    return MeasuredRate(
+        **dataclasses.asdict(found), attempts=report.attempts(), visible_is_hidden=report.visible_is_hidden
+    )
+
+
+def _unless_failed(report: Report, found: Rate) -> Rate:
+    return stats.NO_RATE if report.agent_failed else found
+
+
+def rate(rows: Sequence[ScoredRow]) -> Rate:
     return stats.rate(sum(row.verdict.resolved for row in rows), len(rows))
 
 
-def totals(report: Report) -> dict[str, int]:
+def totals(report: Report) -> Totals:
     families = Counter(row.verdict.outcome.family for row in report.scored)
-    return {
-        "selected": len(report.scored) + len(report.not_predicted) + len(report.skipped),
-        "resolved": families["resolved"],
-        "unresolved": families["unresolved"],
-        "not_measured": len(report.not_measured),
-        "skipped": len(report.skipped),
-        "void": len(report.void),
-        "calibrated": sum(row.calibrated for row in report.scored),
-    }
+    return Totals(
+        selected=len(report.scored) + len(report.not_predicted) + len(report.skipped),
+        resolved=families["resolved"],
+        unresolved=families["unresolved"],
+        not_measured=len(report.not_measured),
+        skipped=len(report.skipped),
+        void=len(report.void),
+        calibrated=sum(row.calibrated for row in report.scored),
+        tests=tests(report.measured),
+    )
 
 
-def _tamper(report: Report) -> dict[str, object]:
-    """How many patches reached for what they may not, and which a person should look at."""
+def _tamper(report: Report) -> TamperTotals:
     tampered = {row.task.instance_id for row in report.measured if row.verdict.outcome is Outcome.TAMPERED}
     rows = [row for row in report.measured if not row.tampering.clean or row.task.instance_id in tampered]
-    return {
-        "tampered": len(tampered),
-        "touched": sum(bool(row.tampering.touched) for row in rows),
-        "changed": sum(bool(row.tampering.changed) for row in rows),
-        "suspicious": sum(bool(row.tampering.suspicious) for row in rows),
-        "resolved_clean": sum(row.verdict.resolved and row.tampering.clean for row in report.measured),
-        "review": sorted(row.task.instance_id for row in rows),
-    }
+    return TamperTotals(
+        tampered=len(tampered),
+        touched=sum(bool(row.tampering.touched) for row in rows),
+        changed=sum(bool(row.tampering.changed) for row in rows),
+        suspicious=sum(bool(row.tampering.suspicious) for row in rows),
+        resolved_clean=sum(row.verdict.resolved and row.tampering.clean for row in report.measured),
+        review=sorted(row.task.instance_id for row in rows),
+    )
 
 
-def _lists(report: Report) -> dict[str, list[str]]:
-    """The ten lists of the original report."""
-
+def _lists(report: Report) -> Lists:
     def ids(*outcomes: Outcome) -> list[str]:
         return sorted(row.task.instance_id for row in report.scored if row.verdict.outcome in outcomes)
 
     not_applied = (Outcome.PATCH_EMPTY, Outcome.PATCH_DID_NOT_APPLY)
     everything = tuple(Outcome)
     measured = tuple(outcome for outcome in everything if outcome.measured)
-    return {
-        "no_generation": ids(Outcome.PATCH_EMPTY),
-        "generated": ids(*(outcome for outcome in everything if outcome is not Outcome.PATCH_EMPTY)),
-        "with_logs": ids(*everything),
-        "install_fail": ids(Outcome.INSTALL_FAILED),
-        "reset_failed": ids(Outcome.RESET_FAILED),
-        "no_apply": ids(Outcome.PATCH_DID_NOT_APPLY),
-        "applied": ids(*(outcome for outcome in measured if outcome not in not_applied)),
-        "test_errored": ids(Outcome.BUILD_FAILED),
-        "test_timeout": ids(Outcome.TIMED_OUT),
-        "resolved": ids(Outcome.RESOLVED),
-    }
+    return Lists(
+        no_generation=ids(Outcome.PATCH_EMPTY),
+        generated=ids(*(outcome for outcome in everything if outcome is not Outcome.PATCH_EMPTY)),
+        with_logs=ids(*everything),
+        install_fail=ids(Outcome.INSTALL_FAILED),
+        reset_failed=ids(Outcome.RESET_FAILED),
+        no_apply=ids(Outcome.PATCH_DID_NOT_APPLY),
+        applied=ids(*(outcome for outcome in measured if outcome not in not_applied)),
+        test_errored=ids(Outcome.BUILD_FAILED),
+        test_timeout=ids(Outcome.TIMED_OUT),
+        resolved=ids(Outcome.RESOLVED),
+    )
 
 
-def _by_language(report: Report) -> dict[str, dict[str, object]]:
-    rows: dict[str, list[ScoredRow]] = {}
-    for row in report.measured:
-        rows.setdefault(row.task.language, []).append(row)
-    return {language: {**rate(each), "tests": tests(each)} for language, each in sorted(rows.items())}
+def _by_language(report: Report) -> dict[str, LanguageRow]:
+    rows = _grouped(report.measured, lambda row: row.task.language)
+    return {language: LanguageRow(rate=rate(each), tests=tests(each)) for language, each in rows.items()}
 
 
-def tests(rows: Sequence[ScoredRow]) -> dict[str, int]:
-    """How many tests were run, and what became of them: none may be left out silently."""
+def _grouped(rows: Iterable[ScoredRow], key: Callable[[ScoredRow], str]) -> dict[str, list[ScoredRow]]:
+    return {name: list(own) for name, own in groupby(sorted(rows, key=key), key)}
+
+
+def tests(rows: Sequence[ScoredRow]) -> StatusCounts:
     found = Counter(str(status) for row in rows for status in row.verdict.tests.values())
-    return {"total": found.total(), **{str(status): found[str(status)] for status in Status}}
+    return StatusCounts(total=found.total(), by_status={str(status): found[str(status)] for status in Status})
 
 
-def _by_model(report: Report) -> dict[str, dict[str, object]]:
+def _by_model(report: Report) -> dict[str, ModelRow]:
     """What each model was asked and brought; for foreign files, the rate by their own name."""
     if report.records:
         return rungs.by_model(report.records.values(), report.resolved_ids)
-    groups: dict[str, list[ScoredRow]] = {}
-    for row in report.measured:
-        groups.setdefault(row.model_name_or_path, []).append(row)
-    return {name: {"rate": rate(rows)} for name, rows in sorted(groups.items())}
+    groups = _grouped(report.measured, lambda row: row.model_name_or_path)
+    return {name: ModelRow(rate=rate(rows)) for name, rows in groups.items()}
 
 
 def _measured_cases(report: Report) -> list[Case]:
     """What phase 1 did about every task that phase 2 could measure; nothing for files made elsewhere."""
-    found = (_record(report, row) for row in report.measured)
+    found = (report.records.get(row.task.instance_id) for row in report.measured)
     return from_records((record for record in found if record), report.resolved_ids)
 
 
@@ -280,47 +271,48 @@ def compared(report: Report, model: str, edit_format: str) -> Compared:
     )
 
 
-def _record(report: Report, row: ScoredRow) -> PredictionSummary:
-    return report.records.get(row.task.instance_id, {})
-
-
-def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> dict[str, object]:
-    verdict, record = row.verdict, _record(report, row)
+def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> InstanceRow:
+    verdict, record = row.verdict, report.records.get(row.task.instance_id)
+    attempts = record.all_results if record else ()
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
     failed = sum(status in (Status.FAILED, Status.ERROR) for status in verdict.tests.values())
-    return {
-        "instance_id": row.task.instance_id,
-        "resolved": verdict.resolved,
-        "resolved_official": verdict.official,
-        **row.required,
-        "exit_code": verdict.exit_code,
-        "stdout": verdict.stdout,
-        "stderr": verdict.stderr,
-        "tests_passed": passed,
-        "tests_failed": failed,
-        "tests_skipped": len(verdict.tests) - passed - failed,
-        "seconds": round(verdict.seconds, 3),
-        "outcome": verdict.outcome,
-        "reason": verdict.reason,
-        "proof": verdict.proof,
-        "applied_with": verdict.applied,
-        "dropped_paths": list(verdict.dropped),
-        "tamper": row.tampering,
-        "tests": dict(verdict.tests),
-        "language": row.task.language,
-        "void": row.void,
-        "calibrated": row.calibrated,
-        "canaries": row.canaries,
-        "cached": row.cached,
-        "model_name_or_path": row.model_name_or_path,
-        "model": record.get("model"),
-        "edit_format": record.get("edit_format"),
-        "plausible": record.get("plausible"),
-        "unverified": record.get("unverified"),
-        "try": record.get("try"),
-        "tries": record.get("tries"),
-        "cost": aider_summary.sum_cost(record),
-        **cases.sum_task_times(record),
-        "dname": record.get("dname"),
-        "attempts": [each.record() for each in tries.attempts] if tries else [],
-    }
+    return InstanceRow(
+        instance_id=row.task.instance_id,
+        resolved=verdict.resolved,
+        resolved_official=verdict.official,
+        tests_required=row.required.get("tests_required"),
+        tests_required_passed=row.required.get("tests_required_passed"),
+        exit_code=verdict.exit_code,
+        stdout=verdict.stdout,
+        stderr=verdict.stderr,
+        tests_passed=passed,
+        tests_failed=failed,
+        tests_skipped=len(verdict.tests) - passed - failed,
+        seconds=round(verdict.seconds, 3),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        proof=verdict.proof,
+        applied_with=verdict.applied,
+        dropped_paths=list(verdict.dropped),
+        tamper=row.tampering,
+        tests=dict(verdict.tests),
+        language=row.task.language,
+        void=row.void,
+        calibrated=row.calibrated,
+        canaries=row.canaries,
+        cached=row.cached,
+        model_name_or_path=row.model_name_or_path,
+        model=record.model if record else None,
+        edit_format=record.edit_format if record else None,
+        plausible=record.plausible if record else None,
+        unverified=record.unverified if record else None,
+        number=record.number if record else None,
+        tries=record.tries if record else None,
+        cost=aider_summary.sum_cost(record),
+        prompt_tokens=sum(each.prompt_tokens for each in attempts) if attempts else None,
+        completion_tokens=sum(each.completion_tokens for each in attempts) if attempts else None,
+        model_seconds=round(sum(each.model_seconds for each in attempts), 3) if attempts else None,
+        turns_passed=list(attempts[0].tests_outcomes) if attempts else None,
+        dname=record.dname or None if record else None,
+        attempts=tries.attempts if tries else (),
+    )

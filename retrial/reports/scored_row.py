@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from retrial.grading.canaries import ShownCanary
 from retrial.grading.tamper_report import Tampering
 from retrial.types import Task, Verdict
 
@@ -21,7 +22,7 @@ class ScoredRow:
     finds_gold_file: bool
     """The patch edits or adds a file that the reference changes."""
     tampering: Tampering
-    canaries: list[dict[str, object]]
+    canaries: tuple[ShownCanary, ...]
     standing: Standing | None
     """In the official report, where the benchmark has one."""
     required: Mapping[str, int] = field(default_factory=dict)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from retrial import registry
 from retrial.errors import UsageError
 from retrial.options import ReportOptions
 from retrial.reports import page
+from retrial.reports.comparison_table import Comparison
 from retrial.reports.exports import Export, submission
-from retrial.store.json_io import to_jsonl
+from retrial.reports.records import GroupResults, Results
+from retrial.store.json_io import masked
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.files import write_atomically
@@ -26,10 +27,31 @@ WITHOUT_VERDICTS = ("calibrate", "doctor", "compare")
 NO_MODEL = ("gold", "null")
 
 
-def refuse(options: ReportOptions, run: Run | None = None) -> None:
-    """Before anything is scored: nobody waits an hour to hear that there is no such folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPath:
+    text: str
+    """As it was given."""
+    path: Path
 
-    Raises: UsageError for what cannot be written where it was asked for; with a run also for the folder of another.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Where to write what was asked for; each place was found fit."""
+
+    files: Mapping[str, OutputPath] = field(default_factory=dict)
+    """By option."""
+    submission: OutputPath | None = None
+
+    def refuse_other_run(self, run: Run) -> None:
+        """Raises: UsageError for the submission of another run."""
+        if self.submission:
+            submission.refuse(self.submission.path, run.name)
+
+
+def outputs(options: ReportOptions) -> Outputs:
+    """Validate output paths before scoring starts.
+
+    Raises: UsageError for what cannot be written where it was asked for.
     """
     asked = {name: getattr(options, name) for name in (*TITLES, "submission") if getattr(options, name)}
     for other in WITHOUT_VERDICTS:
@@ -41,31 +63,47 @@ def refuse(options: ReportOptions, run: Run | None = None) -> None:
         if place in places:
             raise UsageError(f"--{places[place]} and --{name} are the same file, {text}: name two.")
         places[place] = name
-    for place, name in places.items():
-        if options.submission and name != "submission" and _place("submission", options.submission) in place.parents:
-            raise UsageError(f"--{name} {getattr(options, name)} lies in the submission's folder: name another place.")
-    if options.submission:
-        _refuse_submission(options, run)
+    found = {name: OutputPath(text=asked[name], path=path) for path, name in places.items()}
+    folder = found.pop("submission", None)
+    for name, each in found.items():
+        if folder and folder.path in each.path.parents:
+            raise UsageError(f"--{name} {each.text} lies in the submission's folder: name another place.")
+    if folder:
+        _refuse_submission(options, folder.path)
+    return Outputs(files=found, submission=folder)
 
 
-def write(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> None:
-    """The files beside it, and every one that was asked for; says where they are.
+def write(wanted: Outputs, run: Run, results: Results) -> list[str]:
+    """Write the files beside it, and every one that was asked for; return lines that say where they are.
 
-    Raises: UsageError when one cannot be written.
+    Raises: UsageError when one cannot be written; where it is the submission, nothing is.
     """
-    refuse(options, run)
-    plain = _plain(content)
-    write_beside(run, plain)
-    print(f"Page: {run.folder / 'report.html'}")
-    for line in _asked_for(options, run, plain):
-        print(line)
+    found = masked(results)
+    submitted = _write_submission(wanted.submission, run, found) if wanted.submission else []
+    write_beside(run, found)
+    lines = [f"Page: {run.folder / 'report.html'}"]
+    for name, each in wanted.files.items():
+        try:
+            write_atomically(each.path, _export(name)(run, found) or b"")
+        except OSError as error:
+            raise UsageError(f"--{name} {each.text} cannot be written: {error.strerror}.") from error
+        lines.append(f"{TITLES[name]}: {each.text}")
+    return lines + submitted
 
 
-def write_beside(run: Run, content: Mapping[str, Any]) -> None:
-    """What is always there; `content` as it is in the file."""
-    page.write(run, content)
+def _write_submission(wanted: OutputPath, run: Run, results: Results) -> list[str]:
+    try:
+        notes = submission.write(wanted.path, run, results)
+    except OSError as error:
+        raise UsageError(f"--submission {wanted.text} cannot be written: {error.strerror}.") from error
+    return [f"Submission: {wanted.text}", *(f"  {note}" for note in notes)]
+
+
+def write_beside(run: Run, results: Results) -> None:
+    """What is always there."""
+    page.write(run, results)
     for name, export in BESIDE.items():
-        run.write_beside(name, _export(export)(run, content))
+        run.write_beside(name, _export(export)(run, results))
 
 
 def _export(name: str) -> Export:
@@ -73,37 +111,9 @@ def _export(name: str) -> Export:
     return made
 
 
-def write_comparison(run: Run, content: Mapping[str, Any]) -> None:
-    """The page of several runs; says where it is."""
-    print(f"\nResults: {run.results_path}")
-    print(f"Page: {page.write_comparison(run, _plain(content))}")
-
-
-def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is in the file, and without what nobody may see, whatever is escaped in what is made of it."""
-    plain: dict[str, Any] = json.loads(to_jsonl(content))
-    return plain
-
-
-def _asked_for(options: ReportOptions, run: Run, content: Mapping[str, Any]) -> Iterator[str]:
-    for name, title in TITLES.items():
-        if text := getattr(options, name):
-            _write(name, text, _export(name)(run, content) or b"")
-            yield f"{title}: {text}"
-    if text := options.submission:
-        try:
-            notes = submission.write(_place("submission", text), run, content)
-        except OSError as error:
-            raise UsageError(f"--submission {text} cannot be written: {error.strerror}.") from error
-        yield f"Submission: {text}"
-        yield from (f"  {note}" for note in notes)
-
-
-def _write(name: str, text: str, content: bytes) -> None:
-    try:
-        write_atomically(_place(name, text), content)
-    except OSError as error:
-        raise UsageError(f"--{name} {text} cannot be written: {error.strerror}.") from error
+def write_comparison(run: Run, results: Comparison | GroupResults) -> list[str]:
+    """Write the page of several runs; return lines that say where it is."""
+    return ["", f"Results: {run.results_path}", f"Page: {page.write_comparison(run, masked(results))}"]
 
 
 def _place(name: str, text: str) -> Path:
@@ -124,9 +134,8 @@ def _place(name: str, text: str) -> Path:
     return path
 
 
-def _refuse_submission(options: ReportOptions, run: Run | None) -> None:
+def _refuse_submission(options: ReportOptions, folder: Path) -> None:
     for other in NO_MODEL:
         if getattr(options, other):
             raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
-    folder = _place("submission", options.submission)
-    submission.refuse(folder, run.name if run else "")
+    submission.refuse(folder)

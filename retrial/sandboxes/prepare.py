@@ -11,11 +11,11 @@ from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import HarnessOptions, ReportOptions
 from retrial.protocols import Context, Sandbox, WorkerNode
 from retrial.sandboxes import choose
-from retrial.sandboxes.throttled import ThrottledSandbox
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system import cleanup, paths
 from retrial.system.console import say
-from retrial.system.leases import ResourceKind
-from retrial.types import Environment, Task
+from retrial.system.locks import ResourceKind
+from retrial.types import Environment, EnvironmentFacts, Task
 
 
 def unsupported_tasks(tasks: Iterable[Task], sandbox: Sandbox) -> dict[str, str]:
@@ -33,7 +33,7 @@ class PreparedEnvironments:
     broken: Mapping[Environment, str] = field(default_factory=dict)
     """Why nothing can be measured there."""
 
-    def record(self, sandbox: Sandbox) -> dict[str, object]:
+    def record(self, sandbox: Sandbox) -> dict[str, EnvironmentFacts]:
         """For run.json and results.json."""
         return {
             each.name: {"digest": sandbox.digest(each), "versions": list(said)} for each, said in self.versions.items()
@@ -97,7 +97,7 @@ class RemoteSandbox:
         images = sorted((each for each in wanted if each.tree), key=lambda each: each.name)
         return cls(options=options, name=name, environments=frozenset(wanted.difference(images[1:])))
 
-    def open(self, site: WorkerNode, used: ThrottledSandbox, *, must_finish: bool = False) -> ThrottledSandbox:
+    def open(self, site: WorkerNode, used: UsedEnvironments, *, must_finish: bool = False) -> ThrottledSandbox:
         """Open it there. `used`: the driver's, which is told what is used. `must_finish`: jobs start also when all else
         stops.
 
@@ -110,4 +110,5 @@ class RemoteSandbox:
         for why in ready.broken.values():
             raise EnvironmentMissing(why)
         at_once = min(site.slots, sandboxes_at_once(self.options.test_jobs, sandbox.machine()))
-        return ThrottledSandbox(sandbox, at_once, stop=None if must_finish else site.stop, noted=used.note)
+        environments = UsedEnvironments(driver=used)
+        return ThrottledSandbox(sandbox, at_once, environments, None if must_finish else site.stop)

@@ -13,8 +13,7 @@ from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.language import Language
 from retrial.protocols import Sandbox
-from retrial.system import scratch
-from retrial.system.files import write_data
+from retrial.system.files import scratch_folder, write_data
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
@@ -112,7 +111,7 @@ def probe_walls(sandbox: Sandbox, environment: Environment, cache: Path) -> None
 
 def find_holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
     """Yield what a job could do and must not, in an environment that is ready and has Python; nothing is remembered."""
-    with scratch.folder() as folder:
+    with scratch_folder() as folder:
         try:
             probe(sandbox, environment, folder)
         except SandboxError as error:
@@ -177,7 +176,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def _try(sandbox: Sandbox, environment: Environment, script: str) -> Execution:
     # Its name could be seen by a job that sees where it is.
-    with scratch.folder(where=Path(tempfile.gettempdir())) as canary:
+    with scratch_folder(where=Path(tempfile.gettempdir())) as canary:
         whole = f"CANARY={canary}\n{script}"
         seen = sandbox.run(Job(environment=environment, script=whole, files={}, limits=LIMITS))
     if holes := _holes(seen):

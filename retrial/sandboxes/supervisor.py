@@ -13,24 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import secrets
 import tarfile
-import time
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
-from retrial.sandboxes import report_archive
-from retrial.sandboxes.time_allowance import Meter, TimeAllowance
-from retrial.system import host
-from retrial.types import Execution, Job
+from retrial.types import Job
 
 SCRIPT, SEALED = ".script", ".sealed"
 CHUNK = 1 << 16
-START_SECONDS = 60.0
-"""For the sandbox to come up and unpack, on a loaded machine."""
-REPORT_SECONDS = 30.0
 RLIMITS: Mapping[str, int] = {"core": 1, "sigpending": 4096}
 """Of every process. Cores: one byte is none, and less than 0, for which the kernel still starts the program of the host
 that takes them. Signals that wait are counted for a user, and so for all jobs together."""
@@ -46,6 +37,9 @@ ENVIRONMENT: Mapping[str, str] = {
 STORE = "RETRIAL_STORE"
 """Names the folder in which each language has a folder of packages and warm caches."""
 PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+BLOCK = 512
+REGULAR = (b"0", b"\0")
+LONG_NAME = b"L"
 
 SUPERVISOR = r"""
 read -r nonce || exit 125
@@ -93,11 +87,103 @@ def command(job: Job) -> tuple[str, ...]:
     return ("sh", "-c", SUPERVISOR, "retrial", job.folder)
 
 
-class Phase(IntEnum):
-    STARTING = 0
-    RUNNING = 1
-    REPORTING = 2
-    DONE = 3
+def pack(job: Job) -> bytes:
+    """All that is to lie in /tmp, as a tar archive: the same bytes for the same job."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for folder in ("home", "reports", "job", f"job/{_checked(job.folder)}"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+        for name, content, mode in _files(job):
+            member = tarfile.TarInfo(f"job/{name}")
+            member.size, member.mode = len(content), mode
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def _files(job: Job) -> Iterator[tuple[str, bytes, int]]:
+    yield SCRIPT, job.script.encode(), 0o644
+    yield SEALED, _sums(job), 0o644
+    for path, content in sorted(job.files.items()):
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise SandboxError(f"The file '{path}' would lie outside the sandbox's folder.")
+        yield f"{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
+
+
+def _sums(job: Job) -> bytes:
+    """As `sha256sum` takes them: names that it would have to quote are left out."""
+    plain = sorted(path for path in job.sealed if "\n" not in path and "\\" not in path)
+    return "".join(f"{hashlib.sha256(job.files[path]).hexdigest()}  {path}\n" for path in plain).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def _checked(folder: str) -> str:
+    if len(PurePosixPath(folder).parts) != 1 or folder in ("..", SCRIPT, SEALED):
+        raise SandboxError(f"'{folder}' cannot be a folder's name in a sandbox.")
+    return folder
+
+
+def read_reports(archive: bytes) -> Mapping[str, bytes] | None:
+    """Relative path → content of what leaves a sandbox; None when the archive is not whole.
+
+    In memory, regular files only, nothing is believed. `tarfile` is not used: its long tail (sparse files, extended
+    headers, negative sizes) is what a forger would reach for.
+    """
+    found: dict[str, bytes] = {}
+    try:
+        for kind, name, content in _members(archive):
+            if kind in REGULAR and (path := _safe(name)):
+                found[path] = content
+    except ValueError:
+        return None
+    return found
+
+
+def _members(archive: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """(type, name, content) of each member, up to the block of zeros that ends the archive."""
+    position, long_name = 0, b""
+    while True:
+        header = archive[position : position + BLOCK]
+        if len(header) < BLOCK:
+            raise ValueError("the archive is cut")
+        if not header.strip(b"\0"):
+            return
+        kind = header[156:157]
+        start, size = position + BLOCK, _size(header)
+        if start + size > len(archive):
+            raise ValueError("a member is cut")
+        content = archive[start : start + size]
+        position = start + -(-size // BLOCK) * BLOCK
+        if kind == LONG_NAME:
+            long_name = content
+        else:
+            yield kind, long_name or _name(header), content
+            long_name = b""
+
+
+def _size(header: bytes) -> int:
+    """Octal only: the binary form is for sizes far above any limit of ours."""
+    digits = header[124:136].strip(b"\0 ")
+    if not digits.isdigit():
+        raise ValueError("a member's size is not a number")
+    return int(digits, 8)
+
+
+def _name(header: bytes) -> bytes:
+    name = header[:100].split(b"\0")[0]
+    prefix = header[345:500].split(b"\0")[0] if header[257:263] == b"ustar\0" else b""
+    return prefix + b"/" + name if prefix else name
+
+
+def _safe(name: bytes) -> str:
+    """The name as a plain relative path; empty when it is none."""
+    text = name.split(b"\0")[0].decode(errors="replace")
+    path = PurePosixPath(text)
+    if text.endswith("/") or path.is_absolute() or ".." in path.parts:
+        return ""
+    return "" if str(path) == "." else str(path)
 
 
 class HeadAndTail:
@@ -133,196 +219,3 @@ class HeadAndTail:
     def text(self) -> str:
         note = f"\n[… {self._dropped} bytes cut …]\n".encode() if self.cut else b""
         return (bytes(self._first) + note + bytes(self._last)).decode(errors="replace")
-
-
-class SupervisorSession:
-    """One conversation with a supervisor, without any input or output of its own."""
-
-    def __init__(self, job: Job) -> None:
-        self._nonce = secrets.token_hex(16).encode()
-        self._limits = job.limits
-        self._stdout = HeadAndTail(job.limits.output_bytes)
-        self._stderr = HeadAndTail(job.limits.output_bytes)
-        self._pending = bytearray()
-        self._reports = bytearray()
-        self._status: int | None = None
-        self._entered = {Phase.STARTING: time.monotonic()}
-        self._allowance = TimeAllowance(job.limits, time.monotonic())
-        self._idle = 0.0
-        """Seconds that cores had been idle when the job began."""
-        self._heard = 0.0
-        """When it printed something for the last time."""
-        self.phase = Phase.STARTING
-        self.overflow = False
-        self.broken_off = False
-        """The streams ended before the supervisor was done."""
-        self.request = self._nonce + b"\n" + pack(job)
-
-    def stderr(self, data: bytes) -> None:
-        self._heard = time.monotonic()
-        self._stderr.add(data)
-
-    def stdout(self, data: bytes) -> None:
-        """Take bytes as they come: a frame may be spread over any number of them."""
-        if self.phase >= Phase.REPORTING:
-            self._report(data)
-            return
-        self._heard = time.monotonic()
-        self._pending += data
-        if self.phase is Phase.STARTING:
-            self._await_start()
-        if self.phase is Phase.RUNNING:
-            self._await_end()
-
-    def _await_start(self) -> None:
-        before, frame, after = self._pending.partition(self._nonce + b" start\n")
-        if frame:
-            self._pending = after
-            self._enter(Phase.RUNNING)
-        elif len(before) > CHUNK:
-            del self._pending[:-CHUNK]
-
-    def _await_end(self) -> None:
-        frame = b"\n" + self._nonce + b" end "
-        position = self._pending.find(frame)
-        if position < 0:
-            self._release(len(self._pending) - len(frame) + 1)
-            return
-        line, newline, rest = self._pending[position + len(frame) :].partition(b"\n")
-        if not newline:
-            self._release(position)
-            return
-        self._release(position)
-        self._pending.clear()
-        self._status = int(line) if line.isdigit() and len(line) < 4 else None
-        self._enter(Phase.REPORTING)
-        self._report(bytes(rest))
-
-    def _release(self, count: int) -> None:
-        """These bytes are the job's output for sure."""
-        if count > 0:
-            self._stdout.add(bytes(self._pending[:count]))
-            del self._pending[:count]
-
-    def _report(self, data: bytes) -> None:
-        self._reports += data
-        if len(self._reports) > self._limits.report_bytes:
-            self.overflow = True
-            self._reports.clear()
-        elif self._reports.endswith(self._nonce + b" done\n"):
-            self._enter(Phase.DONE)
-
-    def _enter(self, phase: Phase) -> None:
-        self.phase = phase
-        self._entered[phase] = time.monotonic()
-        if phase is Phase.RUNNING:
-            self._allowance = TimeAllowance(self._limits, self._entered[phase])
-            self._idle = host.idle_seconds()
-
-    def extend(self, meter: Meter) -> bool:
-        """Whether a running job has time left when its deadline has passed."""
-        return self.phase is Phase.RUNNING and self._allowance.extend(time.monotonic(), meter)
-
-    @property
-    def deadline(self) -> float:
-        """When to stop waiting, on the clock of `time.monotonic`."""
-        if self.phase is Phase.STARTING:
-            return self._entered[Phase.STARTING] + START_SECONDS
-        if self.phase is Phase.RUNNING:
-            return self._allowance.deadline
-        return self._entered[Phase.REPORTING] + REPORT_SECONDS
-
-    def execution(
-        self, *, timed_out: bool, oom: bool, cpu_seconds: float | None = None, here: bool = True
-    ) -> Execution:
-        """What was seen, once everything of the job is dead. `cpu_seconds` is what the host measured, if it could;
-        `here`: the job ran on this machine.
-
-        Raises: SandboxError when the job never started.
-        """
-        if self.phase is Phase.STARTING:
-            raise SandboxError(f"The sandbox did not start the job: {self._complaint()}")
-        if self.phase is Phase.RUNNING:
-            self._release(len(self._pending))
-        said, _, archive = bytes(self._reports).partition(self._nonce + b" reports\n")
-        reports = report_archive.read(archive) if self.phase is Phase.DONE else None
-        ended = self._entered.get(Phase.REPORTING, time.monotonic())
-        # Who looks in intervals misses the last moments; from inside it is known only when the job has ended.
-        cpu = (cpu_seconds, _cpu_seconds(said, self._nonce), self._allowance.cpu_seconds)
-        return Execution(
-            exit_code=self._status,
-            stdout=self._stdout.text(),
-            stderr=self._stderr.text(),
-            seconds=ended - self._entered[Phase.RUNNING],
-            cpu_seconds=max((each for each in cpu if each is not None), default=None),
-            idle_cores=self._idle_cores() if here else None,
-            heard=max(0.0, min(self._heard, ended) - self._entered[Phase.RUNNING]),
-            timed_out=timed_out,
-            starved=timed_out and self._allowance.starved,
-            oom=oom,
-            truncated=self._stdout.cut or self._stderr.cut or self.overflow,
-            reports=reports or {},
-            changed=_changed(said),
-        )
-
-    def _idle_cores(self) -> float:
-        """On average since the job began."""
-        elapsed = time.monotonic() - self._entered[Phase.RUNNING]
-        return (host.idle_seconds() - self._idle) / max(elapsed, 0.01)
-
-    def _complaint(self) -> str:
-        lines = (self._stderr.text() + self._pending.decode(errors="replace")).strip().splitlines()
-        return " / ".join(lines[:3]) if lines else "it gave no reason."
-
-
-def pack(job: Job) -> bytes:
-    """All that is to lie in /tmp, as a tar archive: the same bytes for the same job."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for folder in ("home", "reports", "job", f"job/{_checked(job.folder)}"):
-            member = tarfile.TarInfo(folder)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
-            archive.addfile(member)
-        for name, content, mode in _files(job):
-            member = tarfile.TarInfo(f"job/{name}")
-            member.size, member.mode = len(content), mode
-            archive.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def _files(job: Job) -> Iterator[tuple[str, bytes, int]]:
-    yield SCRIPT, job.script.encode(), 0o644
-    yield SEALED, _sums(job), 0o644
-    for path, content in sorted(job.files.items()):
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise SandboxError(f"The file '{path}' would lie outside the sandbox's folder.")
-        yield f"{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
-
-
-def _sums(job: Job) -> bytes:
-    """As `sha256sum` takes them: names that it would have to quote are left out."""
-    plain = sorted(path for path in job.sealed if "\n" not in path and "\\" not in path)
-    return "".join(f"{hashlib.sha256(job.files[path]).hexdigest()}  {path}\n" for path in plain).encode(
-        "utf-8", "surrogateescape"
-    )
-
-
-def _changed(said: bytes) -> tuple[str, ...]:
-    """`sha256sum` says `<path>: FAILED`, or `<path>: FAILED open or read`."""
-    lines = said.decode(errors="replace").splitlines()
-    return tuple(line.rpartition(": FAILED")[0] for line in lines if ": FAILED" in line)
-
-
-def _cpu_seconds(said: bytes, nonce: bytes) -> float | None:
-    """Read the first line of `cpu.stat` (version 2, in microseconds) or `cpuacct.usage` (version 1, in nanoseconds)."""
-    line = said.partition(nonce + b" cpu ")[2].partition(b"\n")[0]
-    name, _, number = line.rpartition(b" ")
-    if not number.isdigit():
-        return None
-    return int(number) / (1e6 if name == b"usage_usec" else 1e9)
-
-
-def _checked(folder: str) -> str:
-    if len(PurePosixPath(folder).parts) != 1 or folder in ("..", SCRIPT, SEALED):
-        raise SandboxError(f"'{folder}' cannot be a folder's name in a sandbox.")
-    return folder

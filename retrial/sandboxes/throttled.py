@@ -6,14 +6,13 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from retrial.chat import Backoff, Overload
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.executors.limiter import FairLimiter, Slot
 from retrial.protocols import Sandbox, Stop
 from retrial.system import console, host, paths, shutdown
-from retrial.types import Environment, Execution, HostCapacity, Job
+from retrial.types import Environment, EnvironmentFacts, Execution, HostCapacity, Job
 
 PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
@@ -25,6 +24,54 @@ KILLED = (None, 128 + signal.SIGKILL, 128 + signal.SIGTERM)
 HEARING = 1.0
 """Seconds in which a signal that our children had reaches us."""
 _LOG = logging.getLogger(__name__)
+
+
+class UsedEnvironments:
+    """What a program knows of the environments that its jobs use: broken ones, and exact versions."""
+
+    def __init__(
+        self,
+        broken: Mapping[Environment, str] | None = None,
+        say: Callable[[str], None] = console.say,
+        driver: UsedEnvironments | None = None,
+    ) -> None:
+        """`driver` is the record on the driver's side, which is updated too."""
+        self.broken = dict(broken or {})
+        """Environment → reason."""
+        self.say = say
+        self._driver = driver
+        self._digests: dict[Environment, str] = {}
+        self._others: dict[Environment, set[str]] = {}
+        """What other machines use that is not that."""
+
+    def refuse_broken(self, environment: Environment) -> None:
+        """Raises: EnvironmentMissing."""
+        if environment in self.broken:
+            raise EnvironmentMissing(self.broken[environment])
+
+    def digest(self, environment: Environment) -> str | None:
+        """Its version; None before its first use."""
+        return self._digests.get(environment)
+
+    def note(self, environment: Environment, digest: str) -> str:
+        """What is used here, or elsewhere on our behalf; returns what was used first."""
+        if environment not in self._digests and self._driver:
+            self._driver.note(environment, digest)
+        first = self._digests.setdefault(environment, digest)
+        others = self._others.setdefault(environment, set())
+        if digest != first and digest not in others:
+            others.add(digest)
+            self.say(f"{console.NOTE}{environment.name} is not the same on all machines: {first}, and {digest}")
+        return first
+
+    def record(self) -> dict[str, EnvironmentFacts]:
+        """Of all that was used so far, for run.json and results.json."""
+        used = sorted(self._digests.items(), key=lambda item: item[0].name)
+        return {environment.name: self._recorded(environment, digest) for environment, digest in used}
+
+    def _recorded(self, environment: Environment, digest: str) -> EnvironmentFacts:
+        others = self._others.get(environment)
+        return {"digest": digest, "versions": [], **({"also": sorted(others)} if others else {})}
 
 
 class ThrottledSandbox:
@@ -39,28 +86,18 @@ class ThrottledSandbox:
         self,
         sandbox: Sandbox,
         at_once: int,
-        broken: Mapping[Environment, str] | None = None,
-        say: Callable[[str], None] = console.say,
-        cache: Path | None = None,
+        environments: UsedEnvironments | None = None,
         stop: Stop | None = None,
         pause: float = PAUSE,
-        noted: Callable[[Environment, str], object] = lambda environment, digest: None,
     ) -> None:
-        """`stop`: what is asked to stop before a job is begun; None: jobs run all the same. `noted` is told what is
-        used."""
+        """`stop`: what is asked to stop before a job is begun; None: jobs run all the same."""
         self.name = sandbox.name
+        self.environments = environments or UsedEnvironments()
         self._sandbox = sandbox
         self._stop = stop or shutdown.Stop()
         self._turns = FairLimiter(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
         self._counting = threading.Lock()
-        self._broken = dict(broken or {})
-        self._digests: dict[Environment, str] = {}
-        self._others: dict[Environment, set[str]] = {}
-        """What other machines use that is not that."""
-        self._noted = noted
-        self._say = say
-        self._cache = cache or paths.cache()
         self._bringing: dict[Environment, threading.Lock] = {}
         self._probing = threading.Lock()
         self._holds = False
@@ -78,31 +115,10 @@ class ThrottledSandbox:
         self._sandbox.prepare(environment, say)
 
     def digest(self, environment: Environment) -> str:
-        if environment in self._broken:
-            raise EnvironmentMissing(self._broken[environment])
+        self.environments.refuse_broken(environment)
         # Asked for every verdict; an environment does not change while a program runs.
-        if environment not in self._digests:
-            self.note(environment, self._digest(environment))
-        return self._digests[environment]
-
-    def note(self, environment: Environment, digest: str) -> None:
-        """What is used here, or elsewhere on our behalf."""
-        if environment not in self._digests:
-            self._noted(environment, digest)
-        first = self._digests.setdefault(environment, digest)
-        others = self._others.setdefault(environment, set())
-        if digest != first and digest not in others:
-            others.add(digest)
-            self._say(f"{console.NOTE}{environment.name} is not the same on all machines: {first}, and {digest}")
-
-    def record(self) -> dict[str, object]:
-        """Of all that was used so far, for run.json and results.json."""
-        used = sorted(self._digests.items(), key=lambda item: item[0].name)
-        return {environment.name: self._recorded(environment, digest) for environment, digest in used}
-
-    def _recorded(self, environment: Environment, digest: str) -> dict[str, object]:
-        others = self._others.get(environment)
-        return {"digest": digest, "versions": [], **({"also": sorted(others)} if others else {})}
+        known = self.environments.digest(environment)
+        return known or self.environments.note(environment, self._digest(environment))
 
     @property
     def slowed(self) -> str:
@@ -199,18 +215,17 @@ class ThrottledSandbox:
             return
         self._stop.raise_if_set()
         with self._bringing.setdefault(environment, threading.Lock()):
-            if environment in self._broken:
-                raise EnvironmentMissing(self._broken[environment])
+            self.environments.refuse_broken(environment)
             try:
-                self._sandbox.prepare(environment, self._say)
+                self._sandbox.prepare(environment, self.environments.say)
             except EnvironmentMissing as error:
-                self._broken[environment] = str(error)
+                self.environments.broken[environment] = str(error)
                 raise
             now = self._sandbox.digest(environment)
-            if self._digests.get(environment, now) != now:
+            if self.environments.digest(environment) not in (None, now):
                 # Verdicts are already being kept under the old name.
                 raise SandboxError(f"The image {environment.image} is another one than before: run this once more.")
-            self.note(environment, now)
+            self.environments.note(environment, now)
         self._probe(environment)
 
     def _probe(self, environment: Environment) -> None:
@@ -218,5 +233,5 @@ class ThrottledSandbox:
 
         with self._probing:
             if not self._holds:
-                probe_walls(self._sandbox, environment, self._cache)
+                probe_walls(self._sandbox, environment, paths.cache())
                 self._holds = True

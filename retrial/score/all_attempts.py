@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retrial.errors import PatchError
 from retrial.patches.parser import normalise
-from retrial.reports.analysis.attempt_outcomes import Judged
+from retrial.reports.analysis.cases import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_attempt
-from retrial.score.scoring_setup import ScoringSetup
-from retrial.score.worker import ScoreWorker
-from retrial.store import history
-from retrial.store.history import PredictionSummary
+from retrial.score.worker import ScoreWorker, ScoringSetup
+from retrial.store.records import AttemptRecord, PredictionRecord, PredictionSummary
 from retrial.store.runs import Run
 from retrial.system.console import Progress, say
 
@@ -61,29 +58,30 @@ def _measured(row: ScoredRow) -> bool:
 def _others(record: PredictionSummary) -> dict[str, int]:
     """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
     found: dict[str, int] = {}
-    for attempt in record["all_results"]:
-        found.setdefault(history.patch_id(attempt), attempt["try"])
-    left_out = {"", *(history.patch_id(each) for each in record["all_results"] if each["try"] == record["try"])}
+    for attempt in record.all_results:
+        found.setdefault(attempt.patch_id, attempt.number)
+    left_out = {"", *(each.patch_id for each in record.all_results if each.number == record.number)}
     return {patch: number for patch, number in found.items() if patch not in left_out}
 
 
 def _jobs(run: Run, wanted: Mapping[str, Mapping[str, int]]) -> Iterator[Other]:
     """Read task by task, when their turn comes: all patches at once may be more than memory holds."""
     for instance_id, others in wanted.items():
-        record = run.whole_prediction(instance_id) if others else {"all_results": []}
-        numbers = {number: patch for patch, number in others.items()}
-        for attempt in record["all_results"]:
-            if attempt["try"] in numbers:
-                yield _other(record, attempt, numbers[attempt["try"]])
+        if not others:
+            continue
+        record = run.whole_prediction(instance_id)
+        for attempt in record.all_results:
+            if attempt.number in others.values():
+                yield _other(record, attempt)
 
 
-def _other(record: Mapping[str, Any], attempt: Mapping[str, Any], patch_id: str) -> Other:
+def _other(record: PredictionRecord, attempt: AttemptRecord) -> Other:
     return Other(
-        instance_id=str(record["instance_id"]),
-        model_name_or_path=str(record["model_name_or_path"]),
-        patch=_clean(str(attempt["model_patch"])),
-        number=attempt["try"],
-        patch_id=patch_id,
+        instance_id=record.instance_id,
+        model_name_or_path=record.model_name_or_path,
+        patch=_clean(attempt.model_patch),
+        number=attempt.number,
+        patch_id=attempt.patch_id,
     )
 
 

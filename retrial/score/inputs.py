@@ -6,10 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from retrial.benchmarks import open_benchmark, shards
-from retrial.benchmarks.selection import select_tasks
+from retrial.benchmarks import open_benchmark, select_tasks, shards
 from retrial.errors import TreeError, UsageError
 from retrial.options import ReportOptions
 from retrial.patches.parser import normalise
@@ -17,9 +15,11 @@ from retrial.protocols import Benchmark, Context
 from retrial.score import merge, predictions_file
 from retrial.score.merge import Merged
 from retrial.score.predictions_file import Submission
-from retrial.store import agent_failures, history, integrity
-from retrial.store.history import RunHistory
-from retrial.store.runs import Run, find_run, latest_run
+from retrial.store import history, integrity
+from retrial.store.history import RunHistory, find_run, latest_run
+from retrial.store.manifest import Manifest
+from retrial.store.records import PredictionSummary
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import first_few, say
 from retrial.types import Task
@@ -32,7 +32,7 @@ class ScoringInput:
     run: Run
     benchmark: Benchmark
     submissions: tuple[Submission, ...]
-    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: Mapping[str, PredictionSummary] = field(default_factory=dict)
     not_predicted: Mapping[str, str] = field(default_factory=dict)
     agent_failed: str = ""
     """A sentence, if every attempt ended with an error and an empty patch: then nothing is scored."""
@@ -55,18 +55,18 @@ def find_group(rest: Sequence[str]) -> Run | None:
         return None
     home = paths.home()
     run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
-    return run if run is not None and history.group_kind(run.config()) else None
+    return run if run is not None and run.manifest().group else None
 
 
 def from_run(options: ReportOptions, run: Run) -> ScoringInput:
     """Raises: UsageError."""
-    stored = run.config()
-    if stored.get("kind") == "calibration":
+    manifest = run.manifest()
+    if manifest.kind == "calibration":
         raise UsageError(f"Run '{run.name}' is a calibration: there are no predictions in it to score.")
-    benchmark = _known_benchmark(options, run, history.identity(run, stored))
-    if history.holds_predictions(stored):
+    benchmark = _known_benchmark(options, run, history.identified(run))
+    if manifest.holds_predictions:
         return _from_past(benchmark, history.read(run))
-    return _from_bundle(run, benchmark, stored)
+    return _from_bundle(run, benchmark, manifest)
 
 
 def from_runs(options: ReportOptions, texts: Sequence[str]) -> ScoringInput:
@@ -74,7 +74,7 @@ def from_runs(options: ReportOptions, texts: Sequence[str]) -> ScoringInput:
     home = paths.home()
     sources = merge.read(home, texts)
     first = sources[0].past
-    benchmark = _known_benchmark(options, first.run, first.identity)
+    benchmark = _known_benchmark(options, first.run, first.manifest)
     merged = merge.merge(home, sources, options.run, benchmark.tasks())
     return replace(_from_past(benchmark, merged.past), merged=merged)
 
@@ -132,23 +132,23 @@ def open_for(options: ReportOptions, default: str) -> Benchmark:
     return open_benchmark(Context(options=options, name=options.benchmark or default))
 
 
-def _known_benchmark(options: ReportOptions, run: Run, identity: Mapping[str, Any]) -> Benchmark:
-    benchmark = open_for(options, str(identity.get("benchmark", "")))
-    if identity.get("benchmark_digest") not in (None, benchmark.provenance["digest"]):
+def _known_benchmark(options: ReportOptions, run: Run, manifest: Manifest) -> Benchmark:
+    benchmark = open_for(options, str(manifest.setting("benchmark") or ""))
+    if manifest.setting("benchmark_digest") not in (None, benchmark.provenance["digest"]):
         say(f"note: {benchmark.name} has changed since run '{run.name}' was started; it is scored as it is now")
     return benchmark
 
 
 def _from_past(benchmark: Benchmark, found: RunHistory) -> ScoringInput:
-    run, stored = found.run, found.stored
+    run, manifest = found.run, found.manifest
     unknown = sorted(set(found.records) - {task.instance_id for task in benchmark.tasks()})
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
-    failed = agent_failures.sentence(found.records.values())
-    given = () if failed else tuple(_submission(record) for record in found.records.values())
-    unmeasured = dict.fromkeys(found.records, agent_failures.REASON) if failed else {}
-    sources = {name: stored[name] for name in ("sources", "source_runs") if name in stored}
-    replayed = {"replay_of": found.identity["replay_of"]} if "replay_of" in found.identity else {}
+    failed = history.agent_failure(found.records.values())
+    given = () if failed else tuple(_submission(record, found.patches[key]) for key, record in found.records.items())
+    unmeasured = dict.fromkeys(found.records, history.AGENT_FAILED) if failed else {}
+    sources = {name: getattr(manifest, name) for name in ("sources", "source_runs")}
+    made_from = {**sources, "replay_of": manifest.setting("replay_of")}
     return ScoringInput(
         run=run,
         benchmark=benchmark,
@@ -158,31 +158,27 @@ def _from_past(benchmark: Benchmark, found: RunHistory) -> ScoringInput:
         agent_failed=failed,
         skipped=found.skipped,
         source={
-            "benchmark_digest": found.identity.get("benchmark_digest"),
-            "harness": stored.get("versions"),
-            **sources,
-            **replayed,
+            "benchmark_digest": manifest.setting("benchmark_digest"),
+            "harness": manifest.versions,
+            **{name: value for name, value in made_from.items() if value is not None},
         },
     )
 
 
-def _from_bundle(run: Run, benchmark: Benchmark, stored: Mapping[str, Any]) -> ScoringInput:
+def _from_bundle(run: Run, benchmark: Benchmark, manifest: Manifest) -> ScoringInput:
     """A run that report.py made before: its all_preds.jsonl is all there is."""
     imported = predictions_file.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems:
         raise predictions_file.refuse(imported)
     found = tuple(imported.submissions.values())
-    untouched = bool(stored.get("untouched"))
     return ScoringInput(
-        run=run, benchmark=benchmark, submissions=found, source=stored.get("source", {}), untouched=untouched
+        run=run, benchmark=benchmark, submissions=found, source=manifest.source, untouched=manifest.untouched
     )
 
 
-def _submission(record: Mapping[str, Any]) -> Submission:
+def _submission(record: PredictionSummary, patch: str) -> Submission:
     return Submission(
-        instance_id=str(record["instance_id"]),
-        model_name_or_path=str(record["model_name_or_path"]),
-        patch=normalise(str(record["model_patch"] or "")),
+        instance_id=record.instance_id, model_name_or_path=record.model_name_or_path, patch=normalise(patch)
     )
 
 
@@ -202,7 +198,7 @@ def from_command(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
 
 def _tell_of_a_shard(run: Run) -> None:
     """Who names nothing may think of all of it."""
-    shard = shards.stored(run.config())
+    shard = shards.stored(run.manifest())
     if shard:
         whole = shards.base_run_name(run.name)
         say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")

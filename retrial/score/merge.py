@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,40 @@ from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.reports.analysis.stats import total
 from retrial.store import history
-from retrial.store.history import PredictionSummary, RunHistory
-from retrial.store.runs import Run, find_run
+from retrial.store.history import RunHistory, find_run
+from retrial.store.json_io import IF_GIVEN, decode
+from retrial.store.manifest import Manifest, MergedShards, SourceRun
+from retrial.store.records import AttemptSummary, PredictionSummary
+from retrial.store.runs import Run
 from retrial.system.console import say
 from retrial.types import Task
 
 LONGEST = 200
-KEPT = ("command", "started", "first_started", "host", "sandbox", "versions", "shard")
-"""What of a source's run.json goes into that of the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedManifest:
+    """run.json of a run made of several, in the order in which it is written; as in `Manifest`."""
+
+    program: str = "report.py"
+    run: str
+    sources: Sequence[str]
+    source_runs: Mapping[str, SourceRun]
+    shards: MergedShards | None = field(default=None, metadata=IF_GIVEN)
+    command: str
+    started: str
+    identity: Mapping[str, Any]
+    agent: Mapping[str, bool | None]
+    provenance: Mapping[str, Any]
+    model_name_or_path: str
+    selected: Sequence[str]
+    prior: Sequence[str]
+    unpriced: Sequence[str]
+    skipped: Mapping[str, str]
+    not_predicted: Mapping[str, str]
+    spent: Usage
+    unsettled: float | None
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +63,7 @@ class Merged:
     """One run made of several; nothing of it is on disk yet."""
 
     past: RunHistory
+    manifest: MergedManifest
     sources: Sequence[MergedRun]
     chosen: Mapping[str, MergedRun]
     """Where each prediction comes from: id → source."""
@@ -53,8 +80,8 @@ def read(home: Path, texts: Sequence[str]) -> list[MergedRun]:
     for name, folder in zip(names, folders, strict=True):
         if folders.count(folder) > 1:
             raise UsageError(f"Run '{name}' is named twice.")
-    first = found[0].identity
-    history.refuse_other_benchmark(found[1:], first.get("benchmark"), first.get("benchmark_digest"))
+    first = found[0].manifest
+    history.refuse_other_benchmark(found[1:], first.setting("benchmark"), first.setting("benchmark_digest"))
     titles = (each.run.name if names.count(each.run.name) == 1 else str(each.run.folder) for each in found)
     return [MergedRun(past=each, title=title) for each, title in zip(found, titles, strict=True)]
 
@@ -70,11 +97,12 @@ def merge(home: Path, sources: Sequence[MergedRun], name: str = "", tasks: Seque
     run = _target(home, name or whole or "+".join(each.run.name for each in found), sources)
     for note in together.notes() if together else ():
         say(f"note: {note}")
-    config = _config(run, sources, together, tasks)
-    named = {"model_name_or_path": config["model_name_or_path"]}
+    manifest = _manifest(run, sources, together, tasks)
     chosen = {key: _choose(key, sources) for key in sorted({key for each in found for key in each.records})}
-    records = {key: {**_record(key, sources, best, _summary), **named} for key, best in chosen.items()}
-    return Merged(past=RunHistory(run=run, stored=config, records=records), sources=sources, chosen=chosen)
+    records = {key: _summary(key, sources, best, manifest.model_name_or_path) for key, best in chosen.items()}
+    patches = {key: best.past.patches[key] for key, best in chosen.items()}
+    past = RunHistory(run=run, manifest=decode(manifest, Manifest), records=records, patches=patches)
+    return Merged(past=past, manifest=manifest, sources=sources, chosen=chosen)
 
 
 def write(merged: Merged) -> None:
@@ -82,10 +110,9 @@ def write(merged: Merged) -> None:
     run = merged.past.run
     if run.exists():
         run.keep_only(merged.past.records)
-    run.write_config(merged.past.stored)
-    named = {"model_name_or_path": merged.past.stored["model_name_or_path"]}
+    run.write_config(merged.manifest)
     for instance_id, best in merged.chosen.items():
-        record = {**_record(instance_id, merged.sources, best, _whole), **named}
+        record = _record(merged.past.records[instance_id], merged.sources, best)
         run.write_prediction(instance_id, record, best.past.run.chat(instance_id))
 
 
@@ -95,7 +122,7 @@ def _read(home: Path, text: str) -> RunHistory:
         run = Run.at(Path(text))
     if run is None:
         raise UsageError(f"{text} is no run: only runs of harness.py can be made one result.")
-    if history.is_merged(run.config()):
+    if run.manifest().is_merged:
         raise UsageError(f"Run '{run.name}' is itself made of several: name those.")
     return history.read(run)
 
@@ -106,114 +133,133 @@ def _target(home: Path, name: str, sources: Sequence[MergedRun]) -> Run:
     run = Run(home, name)
     if run.folder.resolve() in [source.past.run.folder.resolve() for source in sources]:
         raise UsageError(f"Run '{name}' is one of those to be made one result: give that another name with --run.")
-    stored = run.config() if run.exists() else {}
-    if stored and not history.is_merged(stored):
+    if not run.exists():
+        return run
+    sources_before = run.manifest().sources or ()
+    if not sources_before:
         raise UsageError(f"There is a run '{name}' already that was not made of several: name another with --run.")
-    if stored and not set(stored["sources"]) <= {source.title for source in sources}:
-        say(f"note: run '{name}' was made of {', '.join(stored['sources'])}; it is made anew")
+    if not set(sources_before) <= {source.title for source in sources}:
+        say(f"note: run '{name}' was made of {', '.join(sources_before)}; it is made anew")
     return run
 
 
 def _choose(instance_id: str, sources: Sequence[MergedRun]) -> MergedRun:
     """Of equals the earliest."""
     having = [source for source in sources if instance_id in source.past.records]
-    return min(having, key=lambda source: history.rank(source.past.records[instance_id]))
+    return min(having, key=lambda source: source.past.records[instance_id].rank)
 
 
-def _summary(source: RunHistory, instance_id: str) -> PredictionSummary:
-    return source.records[instance_id]
-
-
-def _whole(source: RunHistory, instance_id: str) -> PredictionSummary:
-    """Read again: all of them at once may be more than memory holds."""
-    return source.run.whole_prediction(instance_id)
-
-
-def _record(
-    instance_id: str,
-    sources: Sequence[MergedRun],
-    best: MergedRun,
-    read: Callable[[RunHistory, str], PredictionSummary],
-) -> dict[str, Any]:
-    """The best record, with the attempts of all sources: they were all made and paid for."""
-    record, attempts, number = read(best.past, instance_id), list[dict[str, Any]](), None
+def _summary(instance_id: str, sources: Sequence[MergedRun], best: MergedRun, name: str) -> PredictionSummary:
+    """The best prediction, with the attempts of all sources: they were all made and paid for."""
+    chosen, attempts, number = best.past.records[instance_id], list[AttemptSummary](), None
     for source in sources:
-        own = read(source.past, instance_id) if instance_id in source.past.records else {}
-        for attempt in own.get("all_results", ()):
-            if source is best and attempt["try"] == record["try"]:
+        own = source.past.records[instance_id].all_results if instance_id in source.past.records else ()
+        for attempt in own:
+            if source is best and attempt.number == chosen.number:
                 number = len(attempts) + 1
-            attempts.append({**attempt, "try": len(attempts) + 1, "dname": source.title})
+            attempts.append(replace(attempt, number=len(attempts) + 1, dname=source.title))
     if number is None:
         path = best.past.run.prediction_path(instance_id)
-        raise UsageError(f"{path} is not a whole prediction: its try {record['try']} is not in all_results.")
-    return {**record, "dname": best.title, "try": number, "tries": len(attempts), "all_results": attempts}
+        raise UsageError(f"{path} is not a whole prediction: its try {chosen.number} is not in all_results.")
+    return replace(
+        chosen,
+        model_name_or_path=name,
+        dname=best.title,
+        number=number,
+        tries=len(attempts),
+        all_results=tuple(attempts),
+    )
 
 
-def _config(run: Run, sources: Sequence[MergedRun], together: Together | None, tasks: Sequence[Task]) -> dict[str, Any]:
+def _record(merged: PredictionSummary, sources: Sequence[MergedRun], best: MergedRun) -> dict[str, object]:
+    """The same as its sources have it on disk: all of them at once may be more than memory holds."""
+    having = [source for source in sources if merged.instance_id in source.past.records]
+    files = {source.title: source.past.run.stored_prediction(merged.instance_id) for source in having}
+    attempts = [(title, attempt) for title, record in files.items() for attempt in record["all_results"]]
+    return {
+        **files[best.title],
+        "dname": best.title,
+        "try": merged.number,
+        "tries": merged.tries,
+        "all_results": [
+            {**attempt, "try": number, "dname": title} for number, (title, attempt) in enumerate(attempts, start=1)
+        ],
+        "model_name_or_path": merged.model_name_or_path,
+    }
+
+
+def _manifest(
+    run: Run, sources: Sequence[MergedRun], together: Together | None, tasks: Sequence[Task]
+) -> MergedManifest:
     found = [source.past for source in sources]
     done = {key for each in found for key in each.records}
     missing = together.missing_tasks(tasks) if together else {}
     open_tasks = {**missing, **{key: why for each in reversed(found) for key, why in each.not_predicted.items()}}
     reasons = {key: why for key, why in open_tasks.items() if key not in done}
     skipped = {key: why for each in reversed(found) for key, why in each.skipped.items()}
-    spent = [each.run.spent() for each in found]
-    return {
-        "program": "report.py",
-        "run": run.name,
-        "sources": [source.title for source in sources],
-        "source_runs": {source.title: _kept(source.past, cost) for source, cost in zip(sources, spent, strict=True)},
-        **({"shards": together.record()} if together else {}),
-        "command": " && ".join(_distinct(each.stored.get("command") for each in found)),
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "identity": _identity(found, together),
-        "agent": {"isolated": _isolated(found)},
-        "provenance": found[0].stored.get("provenance", {}),
-        "model_name_or_path": "+".join(_distinct(each.stored.get("model_name_or_path") for each in found)),
-        "selected": sorted({*missing, *(key for each in found for key in each.selected)}),
-        "prior": _prior(sources),
-        "unpriced": _distinct(name for each in sources for name in each.past.stored.get("unpriced", ())),
+    kept = {source.title: _kept(source.past) for source in sources}
+    return MergedManifest(
+        run=run.name,
+        sources=[source.title for source in sources],
+        source_runs=kept,
+        shards=together.record() if together else None,
+        command=" && ".join(_distinct(each.manifest.command for each in found)),
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        identity=_identity(found, together),
+        agent={"isolated": _isolated(found)},
+        provenance=found[0].manifest.provenance,
+        model_name_or_path="+".join(_distinct(each.manifest.model_name_or_path for each in found)),
+        selected=tuple(sorted({*missing, *(key for each in found for key in each.selected)})),
+        prior=_prior(sources),
+        unpriced=_distinct(name for each in found for name in each.manifest.unpriced),
         # What one machine had to skip, another may have begun.
-        "skipped": {key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
-        "not_predicted": dict(sorted(reasons.items())),
-        "spent": sum(spent, Usage()),
-        "unsettled": total(each.run.unsettled() for each in found),
-        "versions": {"retrial": __version__},
-    }
+        skipped={key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
+        not_predicted=dict(sorted(reasons.items())),
+        spent=sum((each.spent for each in kept.values()), Usage()),
+        unsettled=total(each.run.unsettled() for each in found),
+        versions={"retrial": __version__},
+    )
 
 
 def _prior(sources: Sequence[MergedRun]) -> list[str]:
     """Runs whose results selected tasks of a source, and that are none themselves."""
     own = {source.past.run.name for source in sources}
-    return [
-        name
-        for name in _distinct(key for each in sources for key in each.past.stored.get("prior", ()))
-        if name not in own
-    ]
+    return [name for name in _distinct(key for each in sources for key in each.past.manifest.prior) if name not in own]
 
 
-def _kept(source: RunHistory, spent: Usage) -> dict[str, Any]:
-    known = {name: source.stored[name] for name in KEPT if name in source.stored}
-    return {**known, "predictions": len(source.records), "spent": spent}
+def _kept(source: RunHistory) -> SourceRun:
+    known = source.manifest
+    return SourceRun(
+        command=known.command,
+        started=known.started,
+        first_started=known.first_started,
+        host=known.host,
+        sandbox=known.sandbox or None,
+        versions=known.versions,
+        shard=known.shard,
+        predictions=len(source.records),
+        spent=source.run.spent(),
+    )
 
 
 def _identity(found: Sequence[RunHistory], together: Together | None) -> dict[str, Any]:
     """Of shards that are one whole, that of the whole; else only what all have in common."""
-    first = found[0].identity
+    first = found[0].manifest
     if together and together.is_one and len(together.given) == len(found):
-        return dict(first)
-    common = {name: first.get(name) for name in ("benchmark", "benchmark_digest")}
+        return dict(first.identity or {})
+    common = {name: first.setting(name) for name in ("benchmark", "benchmark_digest")}
     return {**common, **_visible_tests(found)}
 
 
 def _isolated(found: Sequence[RunHistory]) -> bool | None:
     """One that was not is not lost among others."""
-    isolated = [each.stored.get("agent", {}).get("isolated") for each in found]
+    isolated = [each.manifest.agent.isolated for each in found]
     return None if None in isolated and False not in isolated else all(isolated)
 
 
 def _visible_tests(found: Sequence[RunHistory]) -> dict[str, str]:
     """Every way that was used: one that knew hidden names must not be lost."""
-    ways = _distinct(each.identity.get("visible_tests") for each in found)
+    ways = _distinct(each.manifest.setting("visible_tests") for each in found)
     return {"visible_tests": "+".join(ways)} if ways else {}
 
 

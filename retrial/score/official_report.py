@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.container_script import Transcript
+from retrial.benchmarks.swebench.official_grader import OfficialCheck
 from retrial.errors import PatchError
-from retrial.patches.names import encode
+from retrial.patches.git import encode
 from retrial.reports.scored_row import Standing
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
@@ -18,44 +19,38 @@ if TYPE_CHECKING:
     from retrial.reports.scored_row import ScoredRow
 
 SCHEMA = 2
+RunReport = dict[str, int | list[str] | dict[str, str]]
+"""Its numbers, its lists of ids, and reasons by id."""
 
 
-def standing(row: Scored) -> Standing | None:
-    """None where the benchmark has no official grading."""
-    if not _official(row):
-        return None
+def standing(row: Scored) -> Standing:
     failure, sure = _failure(row)
     return Standing(completed=_completed(row), resolved=_resolved(row), failure=failure, sure=sure)
 
 
 def files(row: Scored) -> dict[str, bytes]:
-    """File name → content; none where the benchmark has no official grading, or no patch was tried."""
-    if not _official(row) or row.verdict.outcome is Outcome.PATCH_EMPTY:
+    """File name → content; none where no patch was tried."""
+    if row.verdict.outcome is Outcome.PATCH_EMPTY:
         return {}
     patch, seen = row.counted or row.submission.patch, _seen(row)
     found = {"patch.diff": _bytes(patch)}
-    if row.check is None or row.check.required is None:
+    data = row.check.grader_data if row.check else None
+    if row.check is None or not isinstance(data, OfficialCheck):
         return found
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
-    if _completed(row) and (
-        report := official_grader.report(row.task.instance_id, row.check.required, patch, seen.log)
-    ):
+    if _completed(row) and (report := official_grader.report(row.task.instance_id, data.tests, patch, seen.log)):
         found["report.json"] = to_json(report)
     return found
 
 
-def run_report(
-    everything: Collection[str], submitted: Collection[str], scored: Sequence[ScoredRow]
-) -> dict[str, object] | None:
-    """The official report of a run; None where the benchmark has none.
+def run_report(everything: Collection[str], submitted: Collection[str], scored: Sequence[ScoredRow]) -> RunReport:
+    """The official report of a run.
 
     What is resolved is what the official grading says, as in each instance's report.json.
     """
     standings = {row.task.instance_id: row.standing for row in scored if row.standing is not None}
-    if not standings:
-        return None
     empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
     completed = {key for key, standing in standings.items() if standing.completed}
     resolved = {key for key, standing in standings.items() if standing.completed and standing.resolved}
@@ -79,11 +74,6 @@ def run_report(
         "failure_reasons": {key: standing.failure for key, standing in sorted(failures.items()) if standing.failure},
         "schema_version": SCHEMA,
     }
-
-
-def _official(row: Scored) -> bool:
-    """Whatever came of it: a task that was not measured belongs to a benchmark too."""
-    return bool(row.task.environment.tree)
 
 
 def _resolved(row: Scored) -> bool:

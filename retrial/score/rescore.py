@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from retrial.options import ReportOptions
 from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
+from retrial.reports.records import Results
 from retrial.reports.results import Report
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.system.console import say
 
 
-def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[str, object]]:
+def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
     """Scores a run `--repeat` times, each time anew. The first is the result; the others say what of it is chance."""
     times, anew = options.repeat, replace(options, fresh=True)
     say(f"Scoring 1 of {times} of {scoring.run.name}: this one counts")
@@ -23,13 +24,13 @@ def score(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[s
         apart = scoring.run.with_logs_in(f"scoring-{number}")
         again = replace(scoring, run=apart, merged=None, keep_first_results=True)
         scorings.append(score_run(replace(anew, attempts=False), again)[0].scored)
-    content = {**content, "repeats": flaky(scorings)}
+    content = replace(content, repeats=flaky(scorings))
     scoring.run.write_results(content)
     return report, content
 
 
 def of_run(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
-    stored = scoring.run.config()
+    manifest = scoring.run.manifest()
     return Repeat(
         run=report.run,
         seed=seed,
@@ -39,5 +40,5 @@ def of_run(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
         void=report.void,
         spent=report.spent,
         patches={each.instance_id: each.patch for each in scoring.submissions},
-        conditions={name: stored.get(name) for name in CONDITIONS},
+        conditions={name: getattr(manifest, name) for name in CONDITIONS},
     )

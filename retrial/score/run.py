@@ -5,30 +5,31 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from retrial import GRADING, __version__
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
+from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import merge, official_report
 from retrial.score.all_attempts import score_attempts
 from retrial.score.inputs import ScoringInput
+from retrial.score.official_report import RunReport
 from retrial.score.predictions_file import Submission
 from retrial.score.save import save_verdict
 from retrial.score.scorer import Scorer
-from retrial.score.scoring_setup import ScoringSetup, set_up
-from retrial.score.worker import ScoreWorker, remote_scorer
-from retrial.store import history
+from retrial.score.worker import ScoreWorker, ScoringSetup, remote_scorer, set_up
+from retrial.store.manifest import Manifest
 from retrial.store.predictions import without_tests
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
-from retrial.system.run_locks import SCORING
+from retrial.system.locks import SCORING
 from retrial.types import Task
 
 
-def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, dict[str, object]]:
+def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
     """The results of one run, written."""
     by_id = {task.instance_id: task for task in scoring.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in scoring.submissions]
@@ -39,7 +40,7 @@ def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, di
 
 def _score_on(
     options: ReportOptions, scoring: ScoringInput, setup: ScoringSetup, by_id: Mapping[str, Task]
-) -> tuple[Report, dict[str, object]]:
+) -> tuple[Report, Results]:
     left_out = {**scoring.skipped, **setup.skipped}
     jobs = [each for each in scoring.submissions if each.instance_id not in left_out]
     with run_log.RunLog(scoring.run.logs, scoring.run.name, command_line()):
@@ -68,11 +69,11 @@ def _keep_config(scoring: ScoringInput) -> None:
     if scoring.merged:
         merge.write(scoring.merged)
         return
-    stored = scoring.run.config() if scoring.run.exists() else {}
-    before, now = stored.get("identity", {}).get("benchmark"), scoring.benchmark.provenance["source"]
+    manifest = scoring.run.manifest() if scoring.run.exists() else Manifest()
+    before, now = manifest.setting("benchmark"), scoring.benchmark.provenance["source"]
     if before not in (None, now):
         say(f"note: run '{scoring.run.name}' was about {before}; it is scored as {now} now")
-    if not history.holds_predictions(stored):
+    if not manifest.holds_predictions:
         _write_config(scoring)
 
 
@@ -124,8 +125,8 @@ def _work(
         untouched=scoring.untouched,
     )
     ready = setup.ready(by_id[each.instance_id] for each in jobs)
-    used = setup.executor.share(setup.sandbox)
-    return ScoreWorker(scorer=scorer, tasks=by_id, maker=remote_scorer(scorer, options, ready, used))
+    used = setup.executor.share(setup.sandbox.environments)
+    return ScoreWorker(scorer=scorer, tasks=by_id, remote=partial(remote_scorer, scorer, options, ready, used))
 
 
 def _score_all(
@@ -144,7 +145,10 @@ def _score_all(
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
 
 
-def _official_report(scoring: ScoringInput, scored: Sequence[ScoredRow]) -> dict[str, object] | None:
+def _official_report(scoring: ScoringInput, scored: Sequence[ScoredRow]) -> RunReport | None:
+    """None where the benchmark has none."""
+    if not any(row.standing for row in scored):
+        return None
     everything = {task.instance_id for task in scoring.benchmark.tasks()}
     return official_report.run_report(everything, {each.instance_id for each in scoring.submissions}, scored)
 
@@ -152,7 +156,7 @@ def _official_report(scoring: ScoringInput, scored: Sequence[ScoredRow]) -> dict
 def _report(
     scoring: ScoringInput, scored: tuple[ScoredRow, ...], skipped: Mapping[str, str], where: Mapping[str, object]
 ) -> Report:
-    stored = scoring.run.config()
+    manifest = scoring.run.manifest()
     return Report(
         run=scoring.run.name,
         benchmark=scoring.benchmark.name,
@@ -165,15 +169,15 @@ def _report(
         records=scoring.records,
         spent=scoring.run.spent(),
         unsettled=scoring.run.unsettled(),
-        started=str(stored.get("started", "")),
-        command=str(stored.get("command", "")),
-        visible_tests=stored["identity"].get("visible_tests"),
-        agent_isolated=stored.get("agent", {}).get("isolated"),
-        shards=stored.get("shards", {}),
-        prior=tuple(stored.get("prior", ())),
-        unpriced=tuple(stored.get("unpriced", ())),
-        rungs=tuple(stored["identity"].get("models", ())),
-        reasoning_effort=_reasoning_effort(stored["identity"]),
+        started=manifest.started,
+        command=manifest.command,
+        visible_tests=manifest.setting("visible_tests"),
+        agent_isolated=manifest.agent.isolated,
+        shards=manifest.shards,
+        prior=manifest.prior,
+        unpriced=manifest.unpriced,
+        rungs=tuple(manifest.setting("models") or ()),
+        reasoning_effort=_reasoning_effort(manifest),
         provenance={
             **scoring.source,
             "benchmark": dict(scoring.benchmark.provenance),
@@ -183,7 +187,8 @@ def _report(
     )
 
 
-def _reasoning_effort(identity: Mapping[str, Any]) -> str:
+def _reasoning_effort(manifest: Manifest) -> str:
     """Of the run, or of its models where they differ."""
-    own = [each.get("reasoning_effort") for each in identity.get("model_options", ())]
-    return ", ".join(dict.fromkeys(str(each) for each in own if each)) or str(identity.get("reasoning_effort") or "")
+    own = [each.get("reasoning_effort") for each in manifest.setting("model_options") or ()]
+    effort = str(manifest.setting("reasoning_effort") or "")
+    return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from retrial.reports.analysis.attempt_outcomes import Judged
+from retrial import registry
+from retrial.errors import PatchError
+from retrial.grading import canaries
+from retrial.grading.judge import own_grader
+from retrial.language import ResultParser
+from retrial.patches import policy
+from retrial.reports.analysis.cases import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import official_report
-from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, eval_log, unmeasured
 from retrial.store.runs import Run
 from retrial.system import run_log
-from retrial.types import Task
+from retrial.system.secrets import MASKER
+from retrial.types import Task, Verdict
 
+LONGEST_EXCERPT = 1000
+"""Characters."""
 LONGEST = 100
 """Letters of a model's name in the name of an attempt's log: its number must not be cut off."""
 
@@ -21,7 +29,7 @@ def save_verdict(run: Run, task: Task, submission: Submission, result: Scored | 
         run_log.broken("not measured", result, task=task.instance_id)
         result = unmeasured(task, submission, result)
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
-    run.write_official(task.instance_id, official_report.files(result))
+    run.write_official(task.instance_id, official_report.files(result) if result.is_official else {})
     return scored_row(result)
 
 
@@ -33,3 +41,77 @@ def save_attempt(run: Run, task: Task, submission: Submission, number: int, resu
     run.write_log(task.instance_id, f"{submission.model_name_or_path[:LONGEST]}.try-{number}", eval_log(result))
     verdict = result.verdict
     return Judged(outcome=verdict.outcome, reason="" if verdict.outcome.measured else verdict.reason, number=number)
+
+
+def scored_row(scored: Scored) -> ScoredRow:
+    """What a report needs of it. All else is in its logs by then, and is forgotten: of thousands of runs of tests no
+    memory holds what they printed."""
+    return ScoredRow(
+        task=scored.task,
+        model_name_or_path=scored.submission.model_name_or_path,
+        verdict=_verdict(scored),
+        void=scored.void,
+        calibrated=scored.calibrated,
+        cached=scored.cached,
+        finds_gold_file=_finds_gold_file(scored),
+        tampering=scored.tampering,
+        canaries=canaries.shown(scored.canaries),
+        standing=official_report.standing(scored) if scored.is_official else None,
+        required=_required(scored),
+    )
+
+
+def _verdict(scored: Scored) -> Verdict:
+    verdict = scored.verdict
+    return Verdict(
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        tests=verdict.tests,
+        exit_code=verdict.exit_code,
+        seconds=verdict.seconds,
+        proof=verdict.proof,
+        stdout=stdout(scored),
+        stderr=stderr(scored),
+        dropped=verdict.dropped,
+        applied=verdict.applied,
+        official=verdict.official,
+    )
+
+
+def _finds_gold_file(scored: Scored) -> bool:
+    try:
+        return not set(policy.changed_paths(scored.submission.patch)).isdisjoint(scored.gold_files)
+    except PatchError:
+        return False
+
+
+def _required(scored: Scored) -> dict[str, int]:
+    """Of a repository's others some always fail."""
+    grader, tests = own_grader(scored.check) if scored.check else None, scored.verdict.tests
+    if grader is None:
+        return {}
+    total = len(grader.required)
+    passed = total - len(grader.not_passed(tests)) if tests else 0
+    return {"tests_required": total, "tests_required_passed": passed}
+
+
+def stdout(row: Scored) -> str:
+    """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
+    grader = own_grader(row.check) if row.check else None
+    log = grader.log(row.verdict) if grader else ""
+    return _without_canary(row, log)[-LONGEST_EXCERPT:] or _without_canary(row, row.verdict.stdout)[:LONGEST_EXCERPT]
+
+
+def stderr(row: Scored) -> str:
+    return _without_canary(row, row.verdict.stderr)[:LONGEST_EXCERPT]
+
+
+def _without_canary(row: Scored, text: str) -> str:
+    """Return the text without canaries, which are meant to fail; secrets are redacted before it is cut."""
+    text = MASKER.redact(text)
+    if not row.verdict.canary or row.check is None or not row.check.result_parser:
+        return text
+    reader: ResultParser = registry.load(row.check.result_parser).parser()
+    for name in row.verdict.canary.split(", "):
+        text = reader.without(text, name)
+    return text

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from retrial.benchmarks.swebench import canaries, container_script, grader, reinstall
-from retrial.errors import EnvironmentMissing, NetworkNeeded, NotMeasured, TreeError
+from retrial.checks import Answer, Canary, Check
+from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
 from retrial.grading import tamper_report, verdict_cache
 from retrial.grading.calibration import calibrated
+from retrial.grading.judge import own_grader
 from retrial.grading.reference_runs import Reference, cached_reference, reference, reference_verdict, stub_passes
 from retrial.grading.run_check import check_selection, select
 from retrial.grading.tamper_report import Tampering
@@ -17,7 +19,7 @@ from retrial.protocols import Benchmark, Sandbox
 from retrial.score.predictions_file import Submission
 from retrial.store.runs import FROM_CACHE
 from retrial.system import run_log
-from retrial.types import Answer, Canary, Check, Outcome, Task, Verdict
+from retrial.types import Outcome, Task, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,11 @@ class Scored:
     canaries: tuple[Canary, ...] = ()
     """The tests that must fail, as the reference has proved them."""
 
+    @property
+    def is_official(self) -> bool:
+        """The benchmark has an official report, in which also a task stands that was not measured."""
+        return bool(self.task.environment.tree)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
@@ -64,13 +71,7 @@ class Scorer:
     def answer(self, task: Task) -> Answer:
         """With our own time limit and, if all is to be made again, without what was prebuilt."""
         found = self.benchmark.answer(task.instance_id)
-        check = replace(found.check, timeout=self.timeout or found.check.timeout)
-        if self.fresh and check.prebuild:
-            check = replace(check, prebuild=replace(check.prebuild, fresh=True))
-        if self.fresh and check.reinstall:
-            trial = replace(check.reinstall.trial, fresh=True)
-            check = replace(check, reinstall=replace(check.reinstall, trial=trial))
-        return replace(found, check=check)
+        return replace(found, check=replace(found.check, timeout=self.timeout or found.check.timeout, fresh=self.fresh))
 
     def _score(self, task: Task, submission: Submission) -> Scored:
         answer = self.answer(task)
@@ -79,10 +80,8 @@ class Scorer:
         selection = select(task, submission.patch, policy.changed_paths(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
         counted = "" if isinstance(selection, Verdict) else selection.patch
-        offline = not answer.check.network and reinstall.changes_dependencies(policy.changed_paths(counted))
-        if verdict.dropped or offline:
-            # The official runner would have taken the whole patch, and fetched what the package then depends on.
-            verdict = replace(verdict, official=None)
+        if grader := own_grader(answer.check):
+            verdict = replace(verdict, official=grader.official(answer.check, counted, verdict))
         # After the verdict, which is the stub's own with `--null`.
         void, is_calibrated = self._void(task, answer, known, self._runs(selection))
         return Scored(
@@ -101,7 +100,7 @@ class Scorer:
 
     def _reference(self, task: Task, answer: Answer) -> Reference | None:
         """None where the benchmark itself says which tests must pass: then no reference has to be run for it."""
-        if answer.check.required is not None:
+        if answer.check.grader:
             return None
         return reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
 
@@ -145,29 +144,17 @@ class Scorer:
 
     def run(self, task: Task, selection: Selection, check: Check, answer: Answer) -> Verdict:
         """Whatever the cache holds."""
-        planted = canaries.plant(check, task.environment, self.sandbox)
-        verdict = check_selection(task, selection, planted, self.sandbox, untouched=self.untouched)
-        if check.required is None:
+        verdict = check_selection(task, selection, check, self.sandbox, untouched=self.untouched)
+        grader = own_grader(check)
+        if grader is None:
             return verdict
-        if grader.misses_network(check, verdict):
-            self._refuse_without_network(task, selection, verdict, answer)
-        if not grader.disagrees_with_official(check.required, verdict):
-            return verdict
-        seen = reference_verdict(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        return grader.resolve_dispute(check.required, verdict, seen)
-
-    def _refuse_without_network(self, task: Task, selection: Selection, verdict: Verdict, answer: Answer) -> None:
-        """Raises: NetworkNeeded where the reference shows that the patch is not at fault."""
-        own = selection.patch == answer.patch
-        seen = verdict if own else reference_verdict(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
-        if answer.check.required and (why := grader.network_needed(answer.check.required, verdict, seen)):
-            raise NetworkNeeded(f"{task.instance_id}: {why}.")
+        known = partial(reference_verdict, task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        return grader.settle(check, verdict, known, is_reference=selection.patch == answer.patch)
 
 
 def _kept(check: Check) -> Check:
-    """Without the tests themselves; of its files, the scripts that a benchmark's own runner would have left behind."""
-    scripts = {path: content for path, content in check.files.items() if path in container_script.SCRIPTS}
-    return replace(check, files=scripts, prebuild=None)
+    """Without the tests themselves; what a benchmark's own runner would have left behind is made of its files."""
+    return replace(check, files=check.files if check.grader else {}, prebuild=None)
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:

@@ -1,18 +1,33 @@
-"""Phase 2 as work for an executor: one submission in, what came of it out."""
+"""Phase 2 as work for an executor: one submission in, its score out; and the setup its tests run in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
+from retrial import registry
 from retrial.benchmarks.remote import RemoteParts
+from retrial.executors.limiter import sandboxes_at_once
 from retrial.options import ReportOptions
-from retrial.protocols import WorkerNode
-from retrial.sandboxes.throttled import ThrottledSandbox
+from retrial.protocols import Context, Executor, WorkerNode
+from retrial.sandboxes import choose
+from retrial.sandboxes.prepare import prepare_all, unsupported_tasks
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer
-from retrial.types import Environment, Task
+from retrial.store.runs import Run
+from retrial.system import paths
+from retrial.system.console import say
+from retrial.system.host import DiskSpace
+from retrial.system.shutdown import Stop
+from retrial.types import Environment, EnvironmentFacts, Task
+
+AHEAD = 2
+"""More workers than sandboxes: they bring images while the others' tests run."""
+
+ScorerMaker: TypeAlias = Callable[[WorkerNode], Scorer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +37,20 @@ class ScoreWorker:
     scorer: Scorer
     tasks: Mapping[str, Task]
     """By their ids."""
-    maker: Callable[[WorkerNode], Scorer]
-    """Of the same scorer on another machine."""
+    remote: Callable[[], ScorerMaker]
+    """Returns what makes the same scorer on another machine: asked only where there are others."""
 
     def __call__(self, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
         return self.scorer.score(self.tasks[submission.instance_id], submission)
 
     def elsewhere(self) -> Callable[[WorkerNode], ScoreWorker]:
-        return partial(_scoring, self.maker)
+        return partial(_scoring, self.remote())
 
 
-def _scoring(maker: Callable[[WorkerNode], Scorer], site: WorkerNode) -> ScoreWorker:
-    scorer = maker(site)
-    return ScoreWorker(scorer=scorer, tasks=by_id(scorer), maker=maker)
+def _scoring(make_scorer: ScorerMaker, site: WorkerNode) -> ScoreWorker:
+    scorer = make_scorer(site)
+    return ScoreWorker(scorer=scorer, tasks=by_id(scorer), remote=lambda: make_scorer)
 
 
 def by_id(scorer: Scorer) -> dict[str, Task]:
@@ -44,8 +59,8 @@ def by_id(scorer: Scorer) -> dict[str, Task]:
 
 
 def remote_scorer(
-    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: ThrottledSandbox
-) -> Callable[[WorkerNode], Scorer]:
+    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: UsedEnvironments
+) -> ScorerMaker:
     """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
     there = RemoteParts.of(options, scorer.benchmark, scorer.sandbox.name, environments)
     same = partial(
@@ -54,6 +69,58 @@ def remote_scorer(
     return partial(_scorer, there, same, used)
 
 
-def _scorer(there: RemoteParts, same: Callable[..., Scorer], used: ThrottledSandbox, site: WorkerNode) -> Scorer:
+def _scorer(there: RemoteParts, same: Callable[..., Scorer], used: UsedEnvironments, site: WorkerNode) -> Scorer:
     there.enter()
     return same(benchmark=there.benchmark.open(), sandbox=there.sandbox.open(site, used))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringSetup:
+    """Ready to be used."""
+
+    executor: Executor
+    sandbox: ThrottledSandbox
+    skipped: Mapping[str, str]
+    """Tasks whose toolchain is missing or too old here, with the reason."""
+    described: Mapping[str, str]
+    environments: Mapping[str, EnvironmentFacts]
+
+    def ready(self, tasks: Iterable[Task]) -> frozenset[Environment]:
+        """What these tasks need and is there, or is brought when it is needed."""
+        wanted = {task.environment for task in tasks}
+        return frozenset(each for each in wanted if each.tree or each.name in self.environments)
+
+    @property
+    def slowed(self) -> str:
+        """For the end of a line: why fewer sandboxes than might be are at work."""
+        return f", {self.sandbox.slowed}" if self.sandbox.slowed else ""
+
+    def record(self) -> dict[str, object]:
+        """For results.json."""
+        return {"sandbox": self.described, "environments": {**self.sandbox.environments.record(), **self.environments}}
+
+
+def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Container[str] = ()) -> ScoringSetup:
+    """All that these tasks of a run need, but for those that are left out anyway.
+
+    Raises: UsageError, SandboxError.
+    """
+    room = DiskSpace((run.folder, run.logs, paths.cache()), sandboxes_at_once(options.test_jobs))
+    room.refuse_unwritable()
+    stop = Stop()
+    stop.watch(room.shortage)
+    sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
+    at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
+    context = Context(options=options, workers=at_once + AHEAD, stop=stop)
+    executor: Executor = registry.module("executors", options.executor).make(context)
+    missing = unsupported_tasks(tasks, sandbox)
+    kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
+    ready = prepare_all(sandbox, {task.environment for task in kept}, paths.cache(), say)
+    return ScoringSetup(
+        executor=executor,
+        sandbox=ThrottledSandbox(sandbox, at_once, UsedEnvironments(ready.broken), stop),
+        skipped=missing,
+        # Asked now: when all is done the engine may be gone, and what was done must not be lost with it.
+        described=dict(sandbox.describe()),
+        environments=ready.record(sandbox),
+    )

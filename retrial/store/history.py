@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from retrial.attempts import Attempt
 from retrial.errors import UsageError
-from retrial.store import integrity
-from retrial.store.runs import Run
-from retrial.types import Task, fingerprint
+from retrial.store.events import AttemptsDiscarded, TaskNotMeasured
+from retrial.store.manifest import GROUPS, Manifest
+from retrial.store.records import PredictionSummary, summary
+from retrial.store.runs import SAFE, Run
+from retrial.system.console import NOTE, one_line, pluralise, say
 
-PredictionSummary = Mapping[str, Any]
-"""A prediction's record without its bulk: as much as rankings, comparisons and reports are made from."""
+AGENT_FAILED = "the agent never worked: every attempt of this run ended with an error and an empty patch"
+"""Why tasks of such a run are not measured.
 
-KEPT = (
-    *("instance_id", "model_name_or_path", "model_patch", "model", "edit_format", "added_files", "edited_files"),
-    *("edit_outcome", "lint_outcome", "test_outcome", "plausible", "unverified", "try", "tries", "dname"),
-)
-KEPT_OF_ATTEMPTS = (
-    *(
-        "try",
-        "round",
-        "model",
-        "edit_format",
-        "plausible",
-        "unverified",
-        "error",
-        "agent_error",
-        "served",
-        "faults",
-        "tests_outcomes",
-    ),
-    *("edit_outcome", "lint_outcome", "test_outcome", "dname"),
-    *("cost", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "model_seconds"),
-    *("num_malformed_responses", "lazy_comments", "syntax_errors", "indentation_errors", "test_timeouts"),
-    *("num_error_outputs", "num_user_asks", "num_exhausted_context_windows"),
-)
-
-GROUPS = {"grid": "a grid", "repeats": "a group of repeats"}
-"""Kinds of what lists runs, for people."""
-
+This is decided for a run as a whole. One attempt that ended without an error, or changed a file, shows that the agent
+works here; from then on every attempt counts, so no program can leave the denominator by failing (decision 0010).
+"""
 UNFINISHED = "phase 1 has not finished it: run the same harness.py command again"
 
 
@@ -50,23 +29,19 @@ class RunHistory:
     """A run with predictions: one of harness.py, or one made of several."""
 
     run: Run
-    stored: Mapping[str, Any]
-    """Its run.json."""
+    manifest: Manifest
     records: Mapping[str, PredictionSummary]
     """Its predictions, by id."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        identity: Mapping[str, Any] = self.stored["identity"]
-        return identity
+    patches: Mapping[str, str]
+    """Those that were chosen, by id."""
 
     @property
     def selected(self) -> set[str]:
-        return {*self.stored.get("selected", ()), *self.records}
+        return {*self.manifest.selected, *self.records}
 
     @property
     def skipped(self) -> dict[str, str]:
-        return {key: why for key, why in self.stored.get("skipped", {}).items() if key not in self.records}
+        return {key: why for key, why in self.manifest.skipped.items() if key not in self.records}
 
     @property
     def not_predicted(self) -> dict[str, str]:
@@ -75,128 +50,137 @@ class RunHistory:
         return {instance_id: self._why_open(instance_id) for instance_id in missing}
 
     def _why_open(self, instance_id: str) -> str:
-        lines = self.run.journal(instance_id).lines()
-        reasons = [line["reason"] for line in lines if line.get("event") == "not_measured"]
+        events = self.run.journal(instance_id).events()
+        reasons = [event.reason for event in events if isinstance(event, TaskNotMeasured)]
         # A run made of several has no journals.
-        known: Mapping[str, str] = self.stored.get("not_predicted", {})
-        return str(reasons[-1]) if reasons else known.get(instance_id, UNFINISHED)
+        return reasons[-1] if reasons else self.manifest.not_predicted.get(instance_id, UNFINISHED)
 
 
-def identity(run: Run, stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = stored.get("identity")
-    if not isinstance(found, dict):
-        raise UsageError(f"{run.config_path} does not say what the run is: its identity is missing.")
-    return found
+def find_run(home: Path, text: str) -> Run | None:
+    """A run by its name, or by any path inside its folder; None for a file from elsewhere.
 
-
-def holds_predictions(stored: Mapping[str, Any]) -> bool:
-    """Whether a run has records of phase 1; one made from a file, `--gold` or `--null` has a bundle only."""
-    return stored.get("program") == "harness.py" or is_merged(stored)
-
-
-def is_merged(stored: Mapping[str, Any]) -> bool:
-    return bool(stored.get("sources"))
-
-
-def group_kind(stored: Mapping[str, Any]) -> str:
-    """One of `GROUPS` when it is no run, but a list of them; else empty.
-
-    Raises: UsageError when the list is not there.
+    Raises: UsageError when there is neither.
     """
-    kind = str(stored.get("kind", ""))
-    if kind in GROUPS and not (stored.get("runs") and integrity.matches_schema(stored["runs"], [{"run": str}])):
-        raise UsageError(f"run.json of '{stored.get('run')}' does not say which runs it is made of: name one.")
-    return kind if kind in GROUPS else ""
+    path = Path(text)
+    if SAFE.fullmatch(text) and Run(home, text).exists():
+        return Run(home, text)
+    folder = (home / "predictions").resolve()
+    if path.exists() and folder in path.resolve().parents:
+        return Run(home, path.resolve().relative_to(folder).parts[0])
+    if path.exists():
+        return None
+    if "/" in text or path.suffix in (".json", ".jsonl"):
+        raise UsageError(f"There is no file {text}.")
+    raise UsageError(f"There is no run and no file '{text}'.")
+
+
+def latest_run(home: Path) -> str:
+    """The run of harness.py that was started last; its grid, if it belongs to one."""
+    now, found = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
+    for run in _runs(home):
+        try:
+            manifest = run.manifest()
+        except UsageError as error:
+            # Another run's broken file is no reason not to find this one.
+            say(f"{NOTE}run '{run.name}' is passed over: {error}")
+            continue
+        if manifest.program == "harness.py":
+            started = manifest.started
+            # What has not come yet was written by a clock that was wrong.
+            found.append((started <= now, started, manifest.grid or run.name))
+    if not found:
+        raise UsageError("There is no run yet: start one with 'python harness.py'.")
+    return max(found)[-1]
+
+
+def _runs(home: Path) -> list[Run]:
+    """All that there are."""
+    names = sorted(path.name for path in (home / "predictions").glob("*"))
+    return [run for run in (Run(home, name) for name in names if SAFE.fullmatch(name)) if run.exists()]
+
+
+def identified(run: Run) -> Manifest:
+    """Return its run.json. Raises: UsageError when that does not say what the run is."""
+    manifest = run.manifest()
+    if manifest.identity is None:
+        raise UsageError(f"{run.config_path} does not say what the run is: its identity is missing.")
+    return manifest
 
 
 def read(run: Run) -> RunHistory:
     """Raises: UsageError when it has no predictions of phase 1, or they cannot be read."""
     run.refuse_links()
-    stored = run.config()
-    if kind := group_kind(stored):
-        raise UsageError(f"'{run.name}' is {GROUPS[kind]}: name one of its runs, such as '{stored['runs'][0]['run']}'.")
-    identity(run, stored)
-    if not holds_predictions(stored):
+    manifest = run.manifest()
+    if kind := manifest.group:
+        raise UsageError(f"'{run.name}' is {GROUPS[kind]}: name one of its runs, such as '{manifest.runs[0].run}'.")
+    identified(run)
+    if not manifest.holds_predictions:
         raise UsageError(f"Run '{run.name}' was made from a file or by --gold or --null, not by harness.py.")
-    records = {str(record["instance_id"]): prediction_summary(record) for record in run.predictions()}
-    return RunHistory(run=run, stored=stored, records=records)
+    records, patches = dict[str, PredictionSummary](), dict[str, str]()
+    for record in run.predictions():
+        records[record.instance_id] = summary(record)
+        patches[record.instance_id] = record.model_patch or ""
+    return RunHistory(run=run, manifest=manifest, records=records, patches=patches)
 
 
-def prediction_summaries(run: Run, tasks: Iterable[Task]) -> dict[str, PredictionSummary]:
+def prediction_summaries(run: Run, instance_ids: Iterable[str]) -> dict[str, PredictionSummary]:
     """Of those of these tasks that are done, by id."""
-    found = ((task.instance_id, run.prediction(task.instance_id)) for task in tasks)
-    return {instance_id: prediction_summary(record) for instance_id, record in found if record is not None}
-
-
-def prediction_summary(record: Mapping[str, Any]) -> PredictionSummary:
-    return {**_some(record, KEPT), "all_results": [_brief_attempt(attempt) for attempt in record["all_results"]]}
-
-
-def _brief_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
-    """Of its patch, whether any of it counts and which it is: patches may be large."""
-    told = {"patch_id": patch_id(attempt), "counts": counts(attempt), "visible_outcome": visible_outcome(attempt)}
-    return {**_some(attempt, KEPT_OF_ATTEMPTS), **told}
-
-
-def patch_id(attempt: Mapping[str, Any]) -> str:
-    """The same for the same patch, and empty for none; of an entry of `all_results`, whole or brief."""
-    if "patch_id" in attempt:
-        return str(attempt["patch_id"])
-    patch = str(attempt.get("model_patch") or "")
-    return fingerprint(patch)[:16] if patch.strip() else ""
-
-
-def counts(record: Mapping[str, Any]) -> bool:
-    """Whether anything in the patch does: the lists of files are of what counts, the raw patch may hold more."""
-    if "counts" in record:
-        return bool(record["counts"])
-    return bool(record.get("added_files", True) or record.get("edited_files", True))
-
-
-def visible_outcome(attempt: Mapping[str, Any]) -> str:
-    """What the visible tests said of it; empty where they were not asked."""
-    if "visible_outcome" in attempt:
-        return str(attempt["visible_outcome"])
-    visible = attempt.get("visible")
-    return str(visible.get("outcome") or "") if isinstance(visible, dict) else ""
-
-
-def _some(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: value[name] for name in names if name in value}
+    found = ((instance_id, run.prediction(instance_id)) for instance_id in instance_ids)
+    return {instance_id: summary(record) for instance_id, record in found if record is not None}
 
 
 def refuse_other_benchmark(pasts: Iterable[RunHistory], source: object, digest: object) -> None:
     """Raises: UsageError naming the first that is not about exactly this benchmark."""
     for past in pasts:
-        found = past.identity.get("benchmark")
+        found = past.manifest.setting("benchmark")
         if found != source:
             raise UsageError(f"Run '{past.run.name}' is about {found}, not {source}: runs must share a benchmark.")
-        if past.identity.get("benchmark_digest") != digest:
+        if past.manifest.setting("benchmark_digest") != digest:
             raise UsageError(f"Run '{past.run.name}' is about another state of {source}: runs must share a benchmark.")
 
 
-def rank(record: PredictionSummary) -> int:
-    """That of the chosen attempt, or of an entry of `all_results`: 0 is best."""
-    return _attempt(record).rank
+def is_done_again(run: Run, done: Mapping[str, PredictionSummary], open_tasks: Collection[str]) -> bool:
+    """Return whether all tasks of a finished run are to be done again because its agent never worked.
+
+    Until the run is finished its attempts stay: an agent that fails the first tasks may work on the next.
+    `done` and `open_tasks` are the tasks that are selected now, with a prediction and without.
+    """
+    if open_tasks or not why_agent_failed(run, done):
+        return False
+    manifest = run.manifest()
+    return not set(manifest.selected) - set(manifest.skipped) - set(_predictions(run))
 
 
-def settled(record: PredictionSummary) -> bool:
-    """Plausible, or as good as it can be told to be."""
-    chosen = _attempt(record)
-    return chosen.plausible or chosen.unverified
+def why_agent_failed(run: Run, done: Mapping[str, PredictionSummary]) -> str:
+    """`agent_failure` of all predictions that a run has; `done` are those of the tasks that are selected now."""
+    # Mostly the tasks at hand show that the agent works, and no others need to be read.
+    return agent_failure(done.values()) and agent_failure(_predictions(run).values())
 
 
-def _attempt(record: PredictionSummary) -> Attempt:
-    """As much of an attempt as its rank needs, so that one rule ranks attempts, runs and what might have been."""
-    return Attempt(
-        number=1,
-        round=1,
-        model="",
-        edit_format="",
-        seed=0,
-        temperature=0.0,
-        counted=patch_id(record) if counts(record) else "",
-        edit_outcome=bool(record.get("edit_outcome")),
-        lint_outcome=bool(record.get("lint_outcome")),
-        test_outcome=record.get("test_outcome", False),
+def discard_attempts(run: Run) -> None:
+    """Set aside all attempts of a run whose agent never worked, so that its tasks are done again.
+
+    The journals keep them, with what they cost.
+    """
+    for instance_id in _predictions(run):
+        run.journal(instance_id).append(AttemptsDiscarded(reason=AGENT_FAILED))
+    run.keep_only(())
+
+
+def agent_failure(records: Iterable[PredictionSummary]) -> str:
+    """Say that the agent never worked in these attempts, with its most frequent error; empty if it did, or if there are
+    no attempts."""
+    attempts = [attempt for record in records for attempt in record.all_results]
+    if not attempts or not all(attempt.agent_error and not attempt.patch_id for attempt in attempts):
+        return ""
+    error, times = Counter(attempt.agent_error for attempt in attempts).most_common(1)[0]
+    every = "its only attempt" if len(attempts) == 1 else f"all {pluralise(len(attempts), 'attempt')}"
+    often = f" ({times} times)" if 1 < times < len(attempts) else ""
+    return one_line(
+        f"The agent never worked: {every} failed with an empty patch, so no rate is reported. Error: {error}{often}"
     )
+
+
+def _predictions(run: Run) -> dict[str, PredictionSummary]:
+    """All that are whole: what is damaged is set aside elsewhere."""
+    return prediction_summaries(run, run.manifest().selected)

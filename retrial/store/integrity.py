@@ -9,38 +9,23 @@ import zlib
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from retrial.errors import UsageError
-from retrial.system.console import say
+from retrial.patches.git import plain_path
+from retrial.system.console import NOTE, say
+from retrial.system.files import special_kind
+from retrial.system.secrets import MASKER
 
 SHOWN = 20
 """Problems listed at most."""
 PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
-_NUMBER = (int, float)
-_ATTEMPT: Shape = {
-    **dict.fromkeys(("model", "edit_format", "error"), str),
-    **dict.fromkeys(("try", "num_malformed_responses", "prompt_tokens", "completion_tokens"), int),
-    **dict.fromkeys(("calls?", "cached_tokens?", "reasoning_tokens?", "num_error_outputs?", "num_user_asks?"), int),
-    **dict.fromkeys(("lazy_comments?", "syntax_errors?", "indentation_errors?", "test_timeouts?"), int),
-    "num_exhausted_context_windows?": int,
-    "plausible": bool,
-    "unverified?": bool,
-    "cost": (*_NUMBER, NoneType),
-    "model_seconds": _NUMBER,
-    "tests_outcomes": [bool],
-    "served?": [str],
-    "faults?": {"*": int},
-}
-_RECORD: Shape = {"model_patch": (str, NoneType), "try": int, "all_results": [_ATTEMPT]}
+NO_PREDICTION = "{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
 _END = b"\n}\n"
 _SEAL = b',\n  "crc": "%08x"' + _END
 _SEALED = re.compile(rb',\n  "crc": "([0-9a-f]{8})"\n\}\n')
 _SEAL_BYTES = len(_SEAL % 0)
 _LOG = logging.getLogger(__name__)
-Shape = Any
-"""Types, a list with the shape of its items, or names with theirs: `*` for any, a `?` after one that may be missing."""
 
 
 def free_name(path: Path) -> Path:
@@ -90,8 +75,8 @@ def sealed(content: bytes) -> bytes:
 def no_prediction(path: Path, content: bytes, record: Any) -> str:
     """Why what this file holds cannot be the prediction of the task that it is named after; empty when it can.
 
-    Where no checksum vouches for it (older runs have none, and whoever changes a file by hand may remove it), what it
-    looks like must.
+    Where no checksum vouches for it (older runs have none, and a hand edit may remove it), its form
+    must, when it is decoded.
     """
     seal = _SEALED.fullmatch(content, max(0, len(content) - _SEAL_BYTES))
     if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) != int(seal[1], 16):
@@ -101,20 +86,28 @@ def no_prediction(path: Path, content: bytes, record: Any) -> str:
     missing = [name for name in PREDICTION_FIELDS if name not in record]
     if missing or not record["all_results"]:
         return f"{path} is not a whole prediction: {(missing or ['all_results'])[0]} is missing."
-    if not seal and not matches_schema(record, _RECORD):
-        return f"{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
     return ""
 
 
-def matches_schema(value: object, shape: Shape) -> bool:
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(matches_schema(each, shape[0]) for each in value)
-    if not isinstance(shape, dict):
-        return isinstance(value, shape)
-    if not isinstance(value, dict):
-        return False
-    if "*" in shape:
-        return all(matches_schema(each, shape["*"]) for each in value.values())
-    wanted = {name.removesuffix("?"): each for name, each in shape.items()}
-    there = all(name in value for name in shape if not name.endswith("?"))
-    return there and all(matches_schema(value[name], each) for name, each in wanted.items() if name in value)
+def refuse_links(*folders: Path) -> None:
+    """Raises: UsageError naming each symlink, FIFO, socket and device in these folders, which may be links themselves:
+    the user chose them."""
+    if problems := [problem for folder in folders for problem in _links(folder)]:
+        raise refuse(problems, "A run holds regular files only: replace each of these by the file itself.")
+
+
+def _links(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        kinds = {entry.path: special_kind(entry) for entry in entries}
+    return sorted(f"{plain_path(path)} is {kind}." for path, kind in kinds.items() if kind)
+
+
+def tell_of_keys(path: Path, patch: bytes) -> None:
+    """A patch is never changed, and a key never published, without a word."""
+    if MASKER.redact_data(patch) != patch:
+        say(f"{NOTE}the patch in {path} contained a key; the key was masked, and the masked patch is what is scored")
+    elif MASKER.redact_bytes(patch) != patch:
+        held = "the value of an environment variable that is named like a key"
+        say(f"{NOTE}the patch in {path} contains {held}; it is kept as it is: check it before you publish it")

@@ -11,70 +11,77 @@ import re
 import shutil
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
-from io import FileIO
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
+from retrial.errors import UsageError
 from retrial.store import integrity
-from retrial.store.events import is_sound
-from retrial.store.json_io import from_json, to_jsonl
+from retrial.store.events import AgentSpent, Event, Replied, ReplyLost, Requested, parse
+from retrial.store.json_io import to_fields, to_jsonl
 from retrial.system.console import say
-from retrial.system.files import sync_folder
-
-Line = Mapping[str, Any]
+from retrial.system.files import sync_folder, write_all
 
 _SEAL = b', "crc": "%08x"}'
 _SEALED = re.compile(rb', "crc": "([0-9a-f]{8})"\}')
 _SEAL_BYTES = len(_SEAL % 0)
 _EVENT = re.compile(rb'\{"event": "(\w+)"[,}]')
 _SUM = re.compile(rb'"(?:reserved|cost)": (null|\d+(?:\.\d+)?(?:e-\d+)?)(?=[,}])')
-_PAYING = ("request", "reply", "spent", "lost")
+_PAYING = {kind.tag for kind in (Requested, Replied, AgentSpent, ReplyLost)}
 _LOG = logging.getLogger(__name__)
 _locks: WeakValueDictionary[Path, threading.Lock] = WeakValueDictionary()
 """One for each file that somebody has open: who was taken for lost may still write beside who goes on."""
 _meeting = threading.Lock()
+_HOW = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
-def line(event: str, **fields: object) -> bytes:
+def line(event: Event) -> bytes:
     """As it goes into a journal."""
-    body = to_jsonl({"event": event, **fields}).removesuffix(b"}\n")
+    return sealed(to_jsonl({"event": event.tag, **to_fields(event)}))
+
+
+def sealed(content: bytes) -> bytes:
+    """A line with a checksum for its last field."""
+    body = content.removesuffix(b"}\n")
     return body + _SEAL % zlib.crc32(body) + b"\n"
 
 
-def read(content: bytes) -> Iterator[Line]:
-    """Every line that is whole."""
-    return (value for _, value in _examined(content) if value is not None)
+def read(content: bytes, where: object = "the journal") -> Iterator[Event]:
+    """Every line that is whole. Raises: UsageError for one that another version of ours wrote in another form."""
+    for number, (each, is_whole) in enumerate(_examined(content), start=1):
+        if not is_whole:
+            continue
+        try:
+            yield parse(each)
+        except ValueError as error:
+            raise UsageError(
+                f"{where}, line {number}, is of another version of Retrial ({error}): "
+                "resume with that version, or name another run with --run."
+            ) from error
 
 
-def _examined(content: bytes) -> Iterator[tuple[bytes, Line | None]]:
-    """Each line, with what it says; None for one that is not as it was written."""
+def _examined(content: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Each line, and whether it is as it was written."""
     any_sealed = False
     for each in content.split(b"\n"):
         if not each:
             continue
-        sealed = _SEALED.fullmatch(each, max(0, len(each) - _SEAL_BYTES))
-        if sealed is None:
-            yield each, None if any_sealed else _of_an_older_run(each)
-        elif zlib.crc32(memoryview(each)[:-_SEAL_BYTES]) != int(sealed[1], 16):
-            yield each, None
+        seal = _SEALED.fullmatch(each, max(0, len(each) - _SEAL_BYTES))
+        if seal is None:
+            yield each, not any_sealed and _is_of_an_older_run(each)
         else:
-            any_sealed = True
-            yield each, _parsed(each)
+            is_whole = zlib.crc32(memoryview(each)[:-_SEAL_BYTES]) == int(seal[1], 16)
+            any_sealed = any_sealed or is_whole
+            yield each, is_whole
 
 
-def _of_an_older_run(each: bytes) -> Line | None:
-    value = _parsed(each)
-    return value if value is not None and is_sound(value) else None
-
-
-def _parsed(each: bytes) -> Line | None:
+def _is_of_an_older_run(each: bytes) -> bool:
+    """Where no checksum vouches for a line, its form must."""
     try:
-        value = from_json(each)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and isinstance(value.get("event"), str) else None
+        parse(each, sealed=False)
+    except ValueError:
+        return False
+    return True
 
 
 class Journal:
@@ -84,34 +91,49 @@ class Journal:
         self._path = path
         with _meeting:
             self._lock = _locks.setdefault(path, threading.Lock())
+        self._written = 0
+        """Bytes up to the end of the last line that was written here."""
 
-    def append(self, event: str, **fields: object) -> None:
-        self.write(line(event, **fields))
+    def append(self, event: Event) -> None:
+        self.write(line(event))
 
     def write(self, lines: bytes) -> None:
         """Whole lines, on disk when this returns."""
-        with self._lock, self._opened() as file:
-            new = not file.tell()
-            if not new and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
-                self._end_last_line(file.fileno())
-            _add(file, lines)
-        if new:
+        with self._lock:
+            file = self._opened()
+            try:
+                size = self._mended_size(file)
+                _add(file, lines, size)
+            finally:
+                os.close(file)
+            self._written = size + len(lines)
+        if not size:
             # A file that nobody can find is not on disk.
             sync_folder(self._path.parent)
 
-    def _opened(self) -> FileIO:
+    def _opened(self) -> int:
         try:
-            return self._path.open("ab+", buffering=0)
+            return os.open(self._path, _HOW, 0o666)
         except FileNotFoundError:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            return self._path.open("ab+", buffering=0)
+            return os.open(self._path, _HOW, 0o666)
+
+    def _mended_size(self, file: int) -> int:
+        """Return the size of the file once its last line has an end."""
+        size = os.fstat(file).st_size
+        if size in (0, self._written) or os.pread(file, 1, size - 1) == b"\n":
+            return size
+        self._end_last_line(file)
+        return os.fstat(file).st_size
 
     def mended(self) -> bytes:
         """For one who goes on: what a killed process left of a line is cut off, a damaged file set aside, and said."""
         with self._lock:
             content = self.content()
+            if not content:
+                return b""
             *before, last = content.split(b"\n")
-            if any(value is None for _, value in _examined(b"\n".join(before))):
+            if not all(is_whole for _, is_whole in _examined(b"\n".join(before))):
                 self._set_aside(content)
             elif last and _is_torn(content):
                 with self._path.open("rb+") as file:
@@ -119,10 +141,13 @@ class Journal:
             return self.content()
 
     def content(self) -> bytes:
-        return self._path.read_bytes() if self._path.exists() else b""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
 
-    def lines(self) -> Iterator[Line]:
-        return read(self.content())
+    def events(self) -> Iterator[Event]:
+        return read(self.content(), self._path)
 
     def _end_last_line(self, file: int) -> None:
         """What a killed process left of a line must not take the next with it."""
@@ -142,9 +167,9 @@ class Journal:
         # A copy: whoever is killed now must find the good lines here.
         shutil.copyfile(self._path, aside)
         examined = list(_examined(content))
-        good = b"".join(each + b"\n" for each, value in examined if value is not None)
+        good = b"".join(each + b"\n" for each, is_whole in examined if is_whole)
         # What was paid for stays so, also if nobody can read any more what for.
-        lost = b"".join(_lost(each) for each, value in examined if value is None)
+        lost = b"".join(_lost(each) for each, is_whole in examined if not is_whole)
         mending = self._path.with_name(f"{self._path.name}.mending")
         with mending.open("wb") as file:
             file.write(good + lost)
@@ -156,15 +181,13 @@ class Journal:
         _LOG.warning("A damaged journal was set aside.", extra={"file": str(self._path), "aside": str(aside)})
 
 
-def _add(file: FileIO, lines: bytes) -> None:
-    size, left = os.fstat(file.fileno()).st_size, memoryview(lines)
+def _add(file: int, lines: bytes, size: int) -> None:
     try:
-        while left:
-            left = left[file.write(left) :]
-        os.fsync(file.fileno())
+        write_all(file, lines)
+        os.fsync(file)
     except OSError:
         # All of them or none: who finds room will write them again.
-        os.ftruncate(file.fileno(), size)
+        os.ftruncate(file, size)
         raise
 
 
@@ -175,10 +198,10 @@ def _lost(damaged: bytes) -> bytes:
         return b""
     sums = [None if found == b"null" else float(found) for found in _SUM.findall(damaged)]
     known = [each for each in sums if each is not None]
-    return line("lost", cost=max(known) if known and len(known) == len(sums) else None)
+    return line(ReplyLost(cost=max(known) if known and len(known) == len(sums) else None))
 
 
 def _is_torn(content: bytes) -> bool:
     """Whether its last line is not as it was written; the others count for how that is told."""
     examined = list(_examined(content))
-    return bool(examined) and examined[-1][1] is None
+    return bool(examined) and not examined[-1][1]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import math
 from collections.abc import Mapping
 from enum import Enum
-from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from retrial.errors import UsageError
+from retrial.system.files import read_file
 from retrial.system.secrets import MASKER
-from retrial.types import Canary, Naming, Outcome, Status, Verdict
+
+T = TypeVar("T")
 
 
 def to_json(value: object) -> bytes:
-    return (_indented(value, "\n") + "\n").encode()
+    return (json.dumps(value, indent=2, default=_to_builtins, allow_nan=False) + "\n").encode()
 
 
 def to_jsonl(value: object) -> bytes:
@@ -30,6 +31,26 @@ def to_exact_jsonl(value: object) -> bytes:
     return (json.dumps(value, default=_to_builtins, allow_nan=False) + "\n").encode()
 
 
+def masked(value: T) -> T:
+    """The same without the keys that are used: a later escape would hide them from the masker."""
+    content = to_exact_jsonl(value)
+    found: T = value if MASKER.redact_data(content) == content else _masked(value)
+    return found
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return MASKER.redact_data(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    if isinstance(value, Mapping):
+        return {_masked(key): _masked(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_masked, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: _masked(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **own)
+    return value
+
+
 def from_json(content: bytes) -> Any:
     """Parse what we wrote; older versions wrote costs that are not finite as `Infinity`: they are unknown.
 
@@ -38,47 +59,82 @@ def from_json(content: bytes) -> Any:
     return json.loads(content, parse_constant=lambda name: None)
 
 
-def fields_of(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what JSON has, the fields of this dataclass: other versions of ours may have written more."""
-    return {field.name: value[field.name] for field in dataclasses.fields(kind) if field.name in value}
+def read_json(path: Path) -> Any:
+    """Raises: UsageError naming the file when it is not JSON."""
+    return read_json_file(path)[1]
 
 
-_WORDS = {None: "null", True: "true", False: "false"}
+def read_json_file(path: Path) -> tuple[bytes, Any]:
+    """What is there, and what that says."""
+    try:
+        content = read_file(path)
+        return content, from_json(content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not valid JSON: {error}.") from error
 
 
-def _indented(value: object, line: str) -> str:
-    """As `json.dumps` has it with `indent=2`, which takes several times as long, and of large values much memory."""
-    inner = line + "  "
-    if isinstance(value, str):
-        return encode_basestring_ascii(value)
-    if isinstance(value, dict) and value:
-        entries = (f"{encode_basestring_ascii(_key(key))}: {_indented(each, inner)}" for key, each in value.items())
-        return "{" + inner + f",{inner}".join(entries) + line + "}"
-    if isinstance(value, list | tuple) and value:
-        return "[" + inner + f",{inner}".join(_indented(each, inner) for each in value) + line + "]"
-    if value is None or isinstance(value, bool):
-        return _WORDS[value]
-    if type(value) is int or (type(value) is float and math.isfinite(value)):
-        return repr(value)
-    if isinstance(value, int | float | dict | list | tuple):
-        return json.dumps(value, allow_nan=False)
-    return _indented(_to_builtins(value), line)
+def read_object(path: Path) -> object:
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must hold a JSON object.")
+    return value
 
 
-def _key(key: object) -> str:
-    """JSON has texts for keys alone."""
-    return key if isinstance(key, str) else next(iter(json.loads(json.dumps({key: None}))))
+def decode(value: object, kind: type[T]) -> T:
+    """Make a dataclass of what JSON has of it, or another dataclass; fields that it does not have are ignored.
+
+    Raises: ValueError with the path of the first field that is wrong or missing.
+    """
+    # Loading it takes longer than most commands that read no file.
+    import msgspec
+
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
+IF_GIVEN = {"if_given": True}
+"""Metadata of a field that is written only where it differs from its default."""
+NAMED_TRY = {"name": "try"}
+"""Metadata of a field whose name in files is a keyword of Python."""
+
+
+FLAT = {"flat": True}
+"""Metadata of a field whose own fields, or entries, are written among those beside it; of None, nothing is."""
+EMPTY = {"empty": True}
+"""Metadata of a field whose None is written as an object without fields."""
 
 
 @functools.cache
-def _shown(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind) if field.repr)
+def _written(kind: type) -> tuple[tuple[str, str, object, frozenset[str]], ...]:
+    """For each field: its name, its name in files, the value that is left out, and the names in its metadata."""
+    # What is not to be shown is not to be written either.
+    shown = [(field, field.metadata) for field in dataclasses.fields(kind) if field.repr]
+    return tuple(
+        (field.name, how.get("name", field.name), field.default if "if_given" in how else _ALWAYS, frozenset(how))
+        for field, how in shown
+    )
+
+
+_ALWAYS = object()
+
+
+def to_fields(value: object) -> dict[str, object]:
+    """What is written of a dataclass, by name."""
+    kind: type = type(value)
+    found = dict[str, object]()
+    for field, name, without, how in _written(kind):
+        member = getattr(value, field)
+        if "flat" in how and member is not None:
+            found |= member if isinstance(member, Mapping) else to_fields(member)
+        elif "flat" not in how and member != without:
+            found[name] = {} if "empty" in how and member is None else member
+    return found
 
 
 def _to_builtins(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # What is not to be shown is not to be written either.
-        return {name: getattr(value, name) for name in _shown(type(value))}
+        return to_fields(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Path):
@@ -86,42 +142,3 @@ def _to_builtins(value: object) -> object:
     if isinstance(value, frozenset | set):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} does not belong in a file")
-
-
-def decode_canary(value: Mapping[str, Any]) -> Canary:
-    """As `verdict`."""
-    lists = {field: tuple(value[field]) for field in ("places", "words")}
-    return Canary(**{**value, **lists, "naming": Naming(value["naming"])})
-
-
-def decode_verdict(value: Mapping[str, Any]) -> Verdict:
-    """As it was before it was written.
-
-    Raises: KeyError, TypeError or ValueError when it was something else.
-    """
-    return Verdict(
-        outcome=Outcome(value["outcome"]),
-        reason=value["reason"],
-        tests={test: Status(status) for test, status in value["tests"].items()},
-        lint=tuple(value["lint"]),
-        exit_code=value["exit_code"],
-        seconds=value["seconds"],
-        proof=value["proof"],
-        stdout=value["stdout"],
-        stderr=value["stderr"],
-        dropped=tuple(value["dropped"]),
-        telling=value["telling"],
-        applied=value["applied"],
-        official=value["official"],
-        busy=value.get("busy", False),
-        rule=value["rule"],
-        canary=value["canary"],
-        proved=tuple(value["proved"]),
-        erred=tuple(value["erred"]),
-        proved_ids=tuple(value["proved_ids"]),
-        changed=tuple(value["changed"]),
-        # Journals of earlier versions do not have these.
-        cpu_seconds=value.get("cpu_seconds"),
-        chosen=tuple(value.get("chosen", ())),
-        fallbacks=tuple(value.get("fallbacks", ())),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import datetime
 import io
 import json
 import math
@@ -17,22 +16,20 @@ from typing import Any
 
 from retrial.chat import Usage
 from retrial.errors import UsageError
-from retrial.patches.names import plain_path
 from retrial.store import integrity, spending
 from retrial.store.journal import Journal
-from retrial.store.json_io import from_json, to_json
-from retrial.system import run_locks
-from retrial.system.console import NOTE, say
+from retrial.store.json_io import decode, read_json_file, read_object, to_json
+from retrial.store.manifest import Manifest
+from retrial.store.records import PredictionRecord, read_record
+from retrial.system import locks
 from retrial.system.files import (
-    read_file,
-    special_kind,
     sync_folder,
     write_again,
     write_atomically,
     write_data,
     write_if_other,
 )
-from retrial.system.run_locks import RunLock
+from retrial.system.locks import RunLock
 from retrial.system.secrets import MASKER
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]*")
@@ -50,38 +47,6 @@ FROM_CACHE = "   (from the cache)"
 def file_name(text: str) -> str:
     """Any text as part of a file's name."""
     return re.sub(r"[^A-Za-z0-9_.+@-]", "-", text)[:120]
-
-
-def read_json(path: Path) -> Any:
-    """Raises: UsageError naming the file when it is not JSON."""
-    return _read_json(path)[1]
-
-
-def _read_json(path: Path) -> tuple[bytes, Any]:
-    """What is there, and what that says."""
-    try:
-        content = read_file(path)
-        return content, from_json(content)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not valid JSON: {error}.") from error
-
-
-def _object(path: Path) -> dict[str, Any]:
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} must hold a JSON object.")
-    return value
-
-
-def _links(folder: Path) -> list[str]:
-    """Folders themselves may be links: the user chose them."""
-    if not folder.is_dir():
-        return []
-    with os.scandir(folder) as entries:
-        kinds = {entry.path: special_kind(entry) for entry in entries}
-    return sorted(f"{plain_path(path)} is {kind}." for path, kind in kinds.items() if kind)
 
 
 class Run:
@@ -133,17 +98,28 @@ class Run:
     def exists(self) -> bool:
         return self.config_path.is_file() or self._copy_path.is_file()
 
-    def config(self) -> dict[str, Any]:
+    def refuse_missing(self) -> None:
+        """Raises: UsageError when there is no run."""
         if not self.exists():
             raise UsageError(f"There is no run '{self.name}': {self.config_path} is missing.")
+
+    def _config(self) -> object:
+        self.refuse_missing()
         try:
-            return _object(self.config_path)
+            return read_object(self.config_path)
         except UsageError as error:
             return self._restored(str(error))
 
-    def _restored(self, why: str) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
+        """What run.json says. Raises: UsageError when there is no run, or it is not as any version writes it."""
         try:
-            stored = _object(self._copy_path)
+            return decode(self._config(), Manifest)
+        except ValueError as error:
+            raise UsageError(f"{self.config_path} is no run's: {error}.") from error
+
+    def _restored(self, why: str) -> object:
+        try:
+            stored = read_object(self._copy_path)
         except UsageError as error:
             raise UsageError(f"{why} Without it, what the run is cannot be told: name another run.") from error
         # Where nothing can be written, that is said by who has to.
@@ -153,7 +129,8 @@ class Run:
             write_atomically(self.config_path, to_json(stored))
         return stored
 
-    def write_config(self, config: Mapping[str, object]) -> None:
+    def write_config(self, config: object) -> None:
+        """`config` has the fields of run.json, in order."""
         content = to_json(config)
         write_atomically(self.config_path, content)
         write_atomically(self._copy_path, content)
@@ -167,7 +144,7 @@ class Run:
         Raises: UsageError while another process holds it, or when a folder of the run is a symlink.
         """
         self.refuse_links()
-        with run_locks.run_lock(self.folder, self.name, claim) as lost:
+        with locks.run_lock(self.folder, self.name, claim) as lost:
             yield lost
 
     def refuse_links(self) -> None:
@@ -175,11 +152,7 @@ class Run:
 
         None is ever written there, and in a run that a stranger made we would read or write what it leads to.
         """
-        folders = (self.folder, self.folder / "journal", self.logs)
-        if problems := [problem for folder in folders for problem in _links(folder)]:
-            raise integrity.refuse(
-                problems, "A run holds regular files only: replace each of these by the file itself."
-            )
+        integrity.refuse_links(self.folder, self.folder / "journal", self.logs)
 
     def journal(self, instance_id: str) -> Journal:
         return Journal(self.folder / "journal" / f"{_safe(instance_id)}.jsonl")
@@ -190,7 +163,7 @@ class Run:
     def prediction_path(self, instance_id: str) -> Path:
         return self.folder / f"{_safe(instance_id)}.json"
 
-    def prediction(self, instance_id: str) -> dict[str, Any] | None:
+    def prediction(self, instance_id: str) -> PredictionRecord | None:
         """A whole one: what is torn is done again."""
         path = self.prediction_path(instance_id)
         try:
@@ -198,9 +171,14 @@ class Run:
         except UsageError:
             return None
 
-    def whole_prediction(self, instance_id: str) -> dict[str, Any]:
+    def whole_prediction(self, instance_id: str) -> PredictionRecord:
         """One that is there. Raises: UsageError when it cannot be read."""
         return self._prediction(self.prediction_path(instance_id))
+
+    def stored_prediction(self, instance_id: str) -> dict[str, Any]:
+        """As its file has it, with what other versions of ours wrote there. Raises: UsageError as before."""
+        record = self._read(self.prediction_path(instance_id))
+        return {name: value for name, value in record.items() if name != "crc"}
 
     def has_prediction(self, instance_id: str) -> bool:
         return self.prediction(instance_id) is not None
@@ -216,16 +194,17 @@ class Run:
                 notes.append(integrity.set_aside(path, str(error)))
         integrity.tell(notes)
 
-    def write_prediction(self, instance_id: str, record: Mapping[str, object], chat: str) -> None:
+    def write_prediction(self, instance_id: str, record: PredictionRecord | Mapping[str, object], chat: str) -> None:
         # The chat first: a prediction on disk means that its task is done.
         self.write_chat(instance_id, chat)
         content = to_json(record)
         if MASKER.redact_data(content) != content:
             # The patch may not be to the byte the one that was tried.
-            content = MASKER.redact_data(to_json({**record, "masked": True}))
+            content = MASKER.redact_data(content.removesuffix(b"\n}\n")) + b',\n  "masked": true\n}\n'
         path = self.prediction_path(instance_id)
         write_data(path, integrity.sealed(content), sure=True)
-        _tell_of_keys(path, to_json(record.get("model_patch")))
+        patch = record.model_patch if isinstance(record, PredictionRecord) else record.get("model_patch")
+        integrity.tell_of_keys(path, to_json(patch))
 
     def write_chat(self, instance_id: str, chat: str) -> None:
         write_again(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
@@ -234,7 +213,7 @@ class Run:
         path = self.folder / f"{_safe(instance_id)}.md"
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
-    def predictions(self) -> Iterator[dict[str, Any]]:
+    def predictions(self) -> Iterator[PredictionRecord]:
         """Every finished task's record, by id, one after the other: they may be large.
 
         Raises: UsageError naming those that are damaged.
@@ -261,13 +240,17 @@ class Run:
             names = [entry.name for entry in entries if entry.name.endswith(".json") and entry.is_file()]
         return [self.folder / name for name in sorted(names) if name not in own]
 
-    def _prediction(self, path: Path) -> dict[str, Any]:
-        content, record = _read_json(path)
+    def _prediction(self, path: Path) -> PredictionRecord:
+        try:
+            return read_record(self._read(path))
+        except ValueError as error:
+            raise UsageError(integrity.NO_PREDICTION.format(path=path)) from error
+
+    def _read(self, path: Path) -> Any:
+        content, record = read_json_file(path)
         if why_not := integrity.no_prediction(path, content, record):
             raise UsageError(why_not)
-        record.pop("crc", None)
-        found: dict[str, Any] = record
-        return found
+        return record
 
     def write_bundle(self, rows: list[dict[str, str]]) -> None:
         import jsonlines
@@ -277,7 +260,7 @@ class Run:
         jsonlines.Writer(text, dumps=partial(json.dumps, allow_nan=False)).write_all(rows)
         write_data(self.bundle_path, MASKER.redact_data(text.getvalue().encode()), sure=True)
 
-    def write_results(self, results: Mapping[str, object]) -> None:
+    def write_results(self, results: object) -> None:
         write_atomically(self.results_path, to_json(results))
 
     def write_beside(self, name: str, content: bytes | None) -> Path | None:
@@ -327,7 +310,7 @@ class Run:
             else:
                 (folder / name).unlink(missing_ok=True)
 
-    def write_official_report(self, content: Mapping[str, object] | None) -> None:
+    def write_official_report(self, content: object) -> None:
         """None where the benchmark has no official report; then an earlier one is gone."""
         if content is None:
             self.official_path.unlink(missing_ok=True)
@@ -336,17 +319,15 @@ class Run:
 
     def spent(self) -> Usage:
         """All that was ever paid for in this run, in attempts that count and in those that do not."""
-        stored = self.config().get("spent") if self.exists() else None
-        if isinstance(stored, dict):
+        if self.exists() and (spent := self.manifest().spent):
             # Made from other runs, which have the journals.
-            return Usage(**stored)
+            return spent
         return sum((entry.usage for entry in self.sums().values()), Usage())
 
     def unsettled(self) -> float | None:
         """USD more that replies which did not arrive may have cost; None where that can be anything."""
-        if self.exists() and "unsettled" in (stored := self.config()):
-            known: float | None = stored["unsettled"]
-            return known
+        if self.exists() and (manifest := self.manifest()).spent:
+            return manifest.unsettled
         more = sum(entry.committed - (entry.usage.cost or 0.0) for entry in self.sums().values())
         return round(max(0.0, more), 6) if math.isfinite(more) else None
 
@@ -357,58 +338,6 @@ class Run:
     def keep_sums(self) -> None:
         """So that the next one need not read every journal."""
         write_data(self.folder / "journal" / spending.NAME, spending.content(self.folder / "journal"))
-
-
-def find_run(home: Path, text: str) -> Run | None:
-    """A run by its name, or by any path inside its folder; None for a file from elsewhere.
-
-    Raises: UsageError when there is neither.
-    """
-    path = Path(text)
-    if SAFE.fullmatch(text) and Run(home, text).exists():
-        return Run(home, text)
-    folder = (home / "predictions").resolve()
-    if path.exists() and folder in path.resolve().parents:
-        return Run(home, path.resolve().relative_to(folder).parts[0])
-    if path.exists():
-        return None
-    if "/" in text or path.suffix in (".json", ".jsonl"):
-        raise UsageError(f"There is no file {text}.")
-    raise UsageError(f"There is no run and no file '{text}'.")
-
-
-def latest_run(home: Path) -> str:
-    """The run of harness.py that was started last; its grid, if it belongs to one."""
-    now, found = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
-    for run in _runs(home):
-        try:
-            config = run.config()
-        except UsageError as error:
-            # Another run's broken file is no reason not to find this one.
-            say(f"{NOTE}run '{run.name}' is passed over: {error}")
-            continue
-        if config.get("program") == "harness.py":
-            started = str(config.get("started", ""))
-            # What has not come yet was written by a clock that was wrong.
-            found.append((started <= now, started, str(config.get("grid") or run.name)))
-    if not found:
-        raise UsageError("There is no run yet: start one with 'python harness.py'.")
-    return max(found)[-1]
-
-
-def _runs(home: Path) -> list[Run]:
-    """All that there are."""
-    names = sorted(path.name for path in (home / "predictions").glob("*"))
-    return [run for run in (Run(home, name) for name in names if SAFE.fullmatch(name)) if run.exists()]
-
-
-def _tell_of_keys(path: Path, patch: bytes) -> None:
-    """A patch is never changed, and a key never published, without a word."""
-    if MASKER.redact_data(patch) != patch:
-        say(f"{NOTE}the patch in {path} contained a key; the key was masked, and the masked patch is what is scored")
-    elif MASKER.redact_bytes(patch) != patch:
-        held = "the value of an environment variable that is named like a key"
-        say(f"{NOTE}the patch in {path} contains {held}; it is kept as it is: check it before you publish it")
 
 
 def _safe(name: str) -> str:

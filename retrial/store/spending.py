@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from retrial.chat import Usage
+from retrial.chat import Usage, unknown_is_infinite
 from retrial.errors import UsageError
 from retrial.store import integrity, journal
-from retrial.store.json_io import fields_of, from_json, to_jsonl
+from retrial.store.events import (
+    AgentSpent,
+    AttemptEnded,
+    AttemptStarted,
+    CallFailed,
+    Event,
+    Replied,
+    ReplyLost,
+    Requested,
+)
+from retrial.store.json_io import decode, from_json, to_jsonl
 from retrial.system.console import say
 
 NAME = "sums.json"
 """Beside the journals. It saves reading them, and nothing is lost with it."""
-
-Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +60,20 @@ def content(folder: Path) -> bytes:
     return to_jsonl(rows)
 
 
-def usage(lines: Iterable[Line]) -> Usage:
+def usage(events: Iterable[Event]) -> Usage:
     """All that was paid for, in attempts that count and in those that do not."""
     total = Usage()
-    for line in lines:
-        if line.get("event") == "reply" and not line["reply"].get("recorded"):
-            total += Usage(**fields_of(Usage, line["reply"]["usage"]))
-        elif line.get("event") == "spent":
-            total += Usage(**fields_of(Usage, line["usage"]))
+    for event in events:
+        if isinstance(event, Replied) and not event.reply.recorded:
+            total += event.reply.usage
+        elif isinstance(event, AgentSpent):
+            total += event.usage
     return total
 
 
 def _known_sum(committed: float) -> float | None:
     """JSON has no number for a sum that is not known."""
     return committed if math.isfinite(committed) else None
-
-
-def unknown_is_infinite(cost: float | None) -> float:
-    """Return the cost, or infinity for one that is not known: it may be anything."""
-    return math.inf if cost is None else float(cost)
 
 
 def _sizes(folder: Path) -> dict[str, int]:
@@ -89,9 +91,7 @@ def _known(folder: Path) -> dict[str, JournalSums]:
     try:
         rows = from_json((folder / NAME).read_bytes())
         return {
-            name: JournalSums(
-                size=int(size), committed=unknown_is_infinite(sum), usage=Usage(**fields_of(Usage, usage))
-            )
+            name: JournalSums(size=int(size), committed=unknown_is_infinite(sum), usage=decode(usage, Usage))
             for name, (size, sum, usage) in rows.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
@@ -101,44 +101,39 @@ def _known(folder: Path) -> dict[str, JournalSums]:
 
 def _read(path: Path) -> JournalSums:
     found = path.read_bytes()
-    lines = list(journal.read(found))
-    try:
-        return JournalSums(size=len(found), committed=committed(lines), usage=usage(lines))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} was written by another version of Retrial, or by hand: move it away.") from error
+    events = list(journal.read(found, path))
+    return JournalSums(size=len(found), committed=committed(events), usage=usage(events))
 
 
-def committed(lines: Iterable[Mapping[str, Any]]) -> float:
+def committed(events: Iterable[Event]) -> float:
     """What a journal says was spent, or may have been: a question whose end is unknown counts with all that was put by
     for it."""
-    return sum(sums_of(lines))
+    return sum(sums_of(events))
 
 
-def sums_of(lines: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
+def sums_of(events: Iterable[Event]) -> tuple[float, float]:
     """What was spent for certain, and what may have been."""
     settled = unsettled = 0.0
     pending: dict[tuple[object, ...], float] = {}
-    for line in lines:
+    for event in events:
         # Older runs do not number their calls: there each question followed the end of the one before, if it had one.
-        place = tuple(line.get(name) for name in ("go", "attempt", "call"))
-        match line.get("event"):
-            case "request":
+        place = (event.go, event.attempt, event.call)
+        match event:
+            case Requested():
                 unsettled += pending.pop(place, 0.0)
-                pending[place] = unknown_is_infinite(line.get("reserved", 0.0))
-            case "reply":
-                cost = 0.0 if line["reply"].get("recorded") else line["reply"]["usage"]["cost"]
+                pending[place] = unknown_is_infinite(event.reserved)
+            case Replied(reply=reply):
+                cost = 0.0 if reply.recorded else reply.usage.cost
                 put_by = pending.pop(place, math.inf)
                 settled += put_by if cost is None else cost
-            case "attempt_started" if line.get("spends"):
+            case AttemptStarted(spends=True):
                 # On its own: if it was killed, nobody knows what.
                 pending[place] = math.inf
-            case "attempt_ended":
+            case AttemptEnded() | CallFailed():
                 pending.pop(place, None)
-            case "spent":
-                pending.pop((*place[:2], None), None)
-                settled += unknown_is_infinite(line["usage"]["cost"])
-            case "lost":
-                unsettled += unknown_is_infinite(line["cost"])
-            case "failed":
-                pending.pop(place, None)
+            case AgentSpent():
+                pending.pop((event.go, event.attempt, None), None)
+                settled += unknown_is_infinite(event.usage.cost)
+            case ReplyLost():
+                unsettled += unknown_is_infinite(event.cost)
     return settled, unsettled + sum(pending.values())

@@ -1,4 +1,4 @@
-"""This machine: paths, files, locks, leases, subprocesses, shutdown, logging, console, secrets.
+"""This machine: paths, files, locks, leases, host, shutdown, logging, console, secrets.
 
 It knows nothing of tasks, and imports only layer 0; every other folder may import it.
 """

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from retrial.errors import RetrialError
-from retrial.system import leases, scratch
+from retrial.system import locks
 from retrial.system.console import say
-from retrial.system.files import remove_all
-from retrial.system.leases import ExpiredLease, ResourceKind
+from retrial.system.files import remove_all, scratch_prefix
+from retrial.system.locks import ExpiredLease, ResourceKind
 
 LOOKS = 10
 DYING_SECONDS = 5.0
@@ -33,7 +33,7 @@ def remove(more: Mapping[ResourceKind, Remover]) -> None:
     What cannot be removed now is tried again at the next start; nothing of this stops a program.
     """
     removers = {**REMOVERS, **more}
-    for dead in leases.expired():
+    for dead in locks.expired_leases():
         removed = dict[ResourceKind, int]()
         whole = dead.whole
         for kind, place in dead.made:
@@ -65,7 +65,7 @@ def _forget(dead: ExpiredLease) -> None:
 
 
 def _folders(owner: str, place: str) -> Iterator[str]:
-    for path in _in(place, re.compile(re.escape(scratch.prefix(owner)))):
+    for path in _in(place, re.compile(re.escape(scratch_prefix(owner)))):
         seen = os.lstat(path)
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
             raise OSError(f"{path} is no folder of ours")
@@ -106,7 +106,7 @@ def _killed(pid: int, owner: str) -> bool:
         # Whoever has this pid later is not meant.
         process = os.pidfd_open(pid)
         try:
-            if f"{leases.VARIABLE}={owner}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if f"{locks.VARIABLE}={owner}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
                 select.select([process], [], [], DYING_SECONDS)
                 return True

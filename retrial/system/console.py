@@ -1,10 +1,9 @@
-"""What people read on a terminal: lines, progress, colours, counted nouns."""
+"""What people read on a terminal: lines, progress, counted nouns."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,17 +13,11 @@ from typing import Any
 
 from retrial.errors import Stopped
 from retrial.system.secrets import redact_by_name
-from retrial.types import Outcome
 
 _LOG = logging.getLogger(__name__)
 NOTE = "note: "
 """What people should look at begins so."""
 SHOWN = 3
-GREEN, RED, YELLOW, BOLD, PLAIN = "\033[32m", "\033[31m", "\033[33m", "\033[1m", "\033[0m"
-_FAMILIES = {"resolved": GREEN, "unresolved": RED, "not measured": YELLOW}
-_OUTCOMES = {str(each): _FAMILIES[each.family] for each in Outcome}
-_CELL = re.compile(rf"(?<=  )({'|'.join(_OUTCOMES)})(?=  |$)", re.MULTILINE)
-_RATE = re.compile(r"^rate  .*$", re.MULTILINE)
 
 
 def command_line() -> str:
@@ -80,14 +73,18 @@ class Progress:
             )
 
 
-def money(cost: float | None) -> str:
-    return "unknown" if cost is None else f"{cost:.4f} USD"
+def money(cost: float | None, unknown: str = "unknown") -> str:
+    return unknown if cost is None else f"{cost:.4f} USD"
 
 
-def first_few(names: Sequence[str]) -> str:
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1f} %"
+
+
+def first_few(names: Sequence[str], most: int = SHOWN) -> str:
     """The first few, and how many more there are."""
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def printable(text: str) -> str:
@@ -103,16 +100,3 @@ def one_line(text: str) -> str:
 def pluralise(number: int, what: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def wanted() -> bool:
-    """As https://no-color.org asks."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def painted(text: str) -> str:
-    """Cells of tables that hold an outcome, and the headline."""
-    if not wanted():
-        return text
-    text = _CELL.sub(lambda found: f"{_OUTCOMES[found[1]]}{found[1]}{PLAIN}", text)
-    return _RATE.sub(lambda found: f"{BOLD}{found[0]}{PLAIN}", text)

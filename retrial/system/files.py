@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, and read only if they are regular files; trees that are removed."""
+"""Files that are written whole or not at all, and read only if they are regular files; trees that are removed.
+
+A scratch folder lives for a moment, and carries the name of the process that made it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from retrial.system import leases
-from retrial.system.host import write_using_reserve
+from retrial.errors import UsageError
+from retrial.system import locks
+from retrial.system.host import give_up_reserve
 from retrial.system.secrets import MASKER
 
 _NUMBERS = itertools.count()
@@ -22,6 +27,11 @@ LONGEST_PATH = 4096
 PIECE = 1 << 16
 # O_NONBLOCK: opening a FIFO would wait for a writer.
 _HOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+MEMORY = Path("/dev/shm")
+SCRATCH_ROOM = 20
+"""How many such folders there must be room for: others make theirs at the same time."""
+SCRATCH_SMALL = 10_000_000
+"""Bytes; less is not worth counting."""
 _KINDS = {
     stat.S_IFLNK: "a symlink",
     stat.S_IFIFO: "a FIFO",
@@ -33,17 +43,17 @@ _KINDS = {
 
 def write_atomically(path: Path, content: bytes) -> None:
     """All of it or nothing, and on disk when this returns; without what nobody may see."""
-    write_using_reserve(lambda: _write(path, MASKER.redact_bytes(content), sure=True))
+    _write(path, MASKER.redact_bytes(content), sure=True)
 
 
 def write_again(path: Path, content: bytes) -> None:
     """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
-    write_using_reserve(lambda: _write(path, MASKER.redact_bytes(content), sure=False))
+    _write(path, MASKER.redact_bytes(content), sure=False)
 
 
 def write_data(path: Path, content: bytes, *, sure: bool = False) -> None:
     """Exactly these bytes: what is read back as data must be what it was. `sure` as in `write_atomically`."""
-    write_using_reserve(lambda: _write(path, content, sure=sure))
+    _write(path, content, sure=sure)
 
 
 def write_if_other(path: Path, content: bytes) -> None:
@@ -58,21 +68,35 @@ def write_if_other(path: Path, content: bytes) -> None:
 
 
 def _write(path: Path, content: bytes, *, sure: bool) -> None:
-    # Carries our name: who is killed in the middle leaves it.
-    owner = leases.register(leases.ResourceKind.FILES, path.parent)
-    temporary = f"{path.parent}/.{path.name[:40]}.{owner}.{next(_NUMBERS)}"
+    """On a full disk, in the place of the reserve."""
     try:
-        with os.fdopen(_created(temporary), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
+        _replace(path, content, sure=sure)
+    except OSError as error:
+        give_up_reserve(error)
+        _replace(path, content, sure=sure)
+
+
+def _replace(path: Path, content: bytes, *, sure: bool) -> None:
+    # Carries our name: who is killed in the middle leaves it.
+    owner = locks.register_resource(locks.ResourceKind.FILES, path.parent)
+    temporary = f"{path.parent}/.{path.name[:40]}.{owner}.{next(_NUMBERS)}"
+    replaced = False
+    try:
+        # Each call of the system lets other threads in, of which there are hundreds: here are as few as can be.
+        file = _created(temporary)
+        try:
+            write_all(file, content)
+            os.fchmod(file, 0o644)
             if sure:
-                os.fsync(file.fileno())
+                os.fsync(file)
+        finally:
+            os.close(file)
         os.replace(temporary, path)
+        replaced = True
     finally:
-        # Gone by now, unless something failed.
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        if not replaced:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
 
 
 def _created(path: str) -> int:
@@ -82,6 +106,13 @@ def _created(path: str) -> int:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return os.open(path, how)
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write to a descriptor until nothing is left."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def sync_folder(folder: Path) -> None:
@@ -246,3 +277,49 @@ def _kind_at(path: str | Path) -> str:
         return _kind(os.lstat(path).st_mode)
     except OSError:
         return ""
+
+
+@contextmanager
+def scratch_folder(size: int = 0, where: Path | None = None) -> Iterator[Path]:
+    """A temporary folder for about `size` bytes: in memory where there is room for it, which is ten times as quick."""
+    there = where or scratch_place(size) or Path(tempfile.gettempdir())
+    made = Path(
+        tempfile.mkdtemp(prefix=scratch_prefix(locks.register_resource(locks.ResourceKind.FOLDERS, there)), dir=there)
+    )
+    try:
+        yield made
+    finally:
+        remove_all(made)
+        if os.path.lexists(made):
+            locks.current_lease().abandon(str(made))
+
+
+def scratch_prefix(owner: str) -> str:
+    return f"retrial-{owner}-"
+
+
+def scratch_place(size: int = 0) -> Path | None:
+    """Where to make such a folder: where TMPDIR says, if it does; None is the usual place."""
+    if wanted := os.environ.get("TMPDIR"):
+        return Path(wanted)
+    return MEMORY if _scratch_room() > SCRATCH_ROOM * max(size, SCRATCH_SMALL) else None
+
+
+def refuse_missing_scratch() -> None:
+    """Raise UsageError if TMPDIR names no folder: to create it, or to use /tmp instead, would surprise."""
+    wanted = os.environ.get("TMPDIR")
+    if wanted and not os.path.isdir(wanted):
+        raise UsageError(f"TMPDIR is '{wanted}', which is not a folder: create it, or unset TMPDIR.")
+
+
+def scratch_places() -> tuple[Path, ...]:
+    """Where such folders may be."""
+    return tuple(Path(os.path.realpath(folder)) for folder in (MEMORY, tempfile.gettempdir()))
+
+
+def _scratch_room() -> int:
+    """Bytes that are free; containers often give it a few MB only."""
+    if not os.access(MEMORY, os.W_OK | os.X_OK):
+        return 0
+    found = os.statvfs(MEMORY)
+    return found.f_bavail * found.f_frsize

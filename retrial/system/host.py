@@ -1,14 +1,18 @@
-"""What this machine has: cores, free memory, disk space with a reserve for what must still be written."""
+"""What this machine has: cores, free memory, disk space with a reserve; and helper processes that we start on it."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
+import signal
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from retrial.errors import UsageError
 from retrial.types import Execution, HostCapacity, Limits
@@ -35,6 +39,10 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 MB = 1_000_000
 _LOG = logging.getLogger(__name__)
 _reserves: list[Path] = []
+_HELPERS = threading.BoundedSemaphore(2 * len(os.sched_getaffinity(0)))
+"""Helper processes (git, ruff): hundreds of tasks in flight must not start hundreds of them. Each has a time limit, and
+one that starves among the others would be taken for one that hangs."""
+_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def capacity() -> HostCapacity:
@@ -174,15 +182,30 @@ class DiskSpace:
         return ""
 
 
-def write_using_reserve(write: Callable[[], None]) -> None:
-    """Write; on a full disk once more, in the place of the reserve."""
+def give_up_reserve(error: OSError) -> None:
+    """After a write that failed: where the disk is full, make room for another try.
+
+    Raises: that error if there is nothing to give up, or the disk is not full.
+    """
+    if error.errno not in DISK_FULL or not _reserves:
+        raise error
+    _LOG.error("The disk is full: the reserve is given up.", extra={"error": str(error)})
+    for path in _reserves:
+        # Another thread may have been first.
+        path.unlink(missing_ok=True)
+
+
+def run_helper(command: tuple[str, ...], *, timeout: float, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    """As `subprocess.run`, a few at a time; its time begins with its turn. Ctrl-C is for us: what runs may finish."""
+    with _HELPERS, _undisturbed():
+        return subprocess.run(command, timeout=timeout, start_new_session=True, **how)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """For a moment, before it has a session of its own, a program is in ours: it begins with these signals blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_US)
     try:
-        write()
-    except OSError as error:
-        if error.errno not in DISK_FULL or not _reserves:
-            raise
-        _LOG.error("The disk is full: the reserve is given up.", extra={"error": str(error)})
-        for path in _reserves:
-            # Another thread may have been first.
-            path.unlink(missing_ok=True)
-        write()
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,10 +17,13 @@ def home() -> Path:
 
 def cache() -> Path:
     """Holds weights, clones, verdicts and reference runs: RETRIAL_CACHE, else the user's cache folder."""
-    given = os.environ.get("RETRIAL_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retrial"
+    return _cache(*map(os.environ.get, ("RETRIAL_CACHE", "XDG_CACHE_HOME", "HOME")))
+
+
+@functools.cache
+def _cache(given: str | None, user: str | None, home: str | None) -> Path:
+    """It is asked for with every file that is written, and `Path.home` reads more than the variable."""
+    return Path(given) if given else Path(user or (Path(home) if home else Path.home()) / ".cache") / "retrial"
 
 
 def secret_paths(benchmark: str) -> tuple[Path, ...]:

@@ -34,7 +34,7 @@ WAITING = 1000
 _LOG = logging.getLogger(__name__)
 _OURS = logging.getLogger("retrial")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-_ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
+_ABOUT: ContextVar[Mapping[str, str | int]] = ContextVar("about", default=MappingProxyType({}))
 
 
 def begin() -> None:
@@ -43,7 +43,7 @@ def begin() -> None:
 
 
 @contextlib.contextmanager
-def about(**fields: object) -> Iterator[None]:
+def about(**fields: str | int) -> Iterator[None]:
     """Everything that this thread logs meanwhile has these fields too."""
     token = _ABOUT.set({**_ABOUT.get(), **fields})
     try:
@@ -52,7 +52,7 @@ def about(**fields: object) -> Iterator[None]:
         _ABOUT.reset(token)
 
 
-def fields() -> Mapping[str, object]:
+def fields() -> Mapping[str, str | int]:
     """What `about` says of what this thread does."""
     return _ABOUT.get()
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from retrial import protocols
 from retrial.errors import ExitCode, Stopped
 from retrial.system.console import say
+
+if TYPE_CHECKING:
+    from retrial import protocols
 
 HEARD = (
     "Stopping: what is under way is finished and written, then the program ends. An agent with a program of its own "

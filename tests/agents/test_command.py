@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from retrial.agents import command, prompts
 from retrial.agents.command import read_usage
 from retrial.attempts import AgentResult
 from retrial.benchmarks.exercism import Exercism
-from retrial.chat import Message, Reply, Usage
+from retrial.chat import Message, Reply, Tool, Usage
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
@@ -44,7 +44,7 @@ class Attempt:
     def left(self) -> float:
         return 0.0 if self.over else 60.0
 
-    def ask(self, messages: tuple[Message, ...], tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
+    def ask(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Reply:
         raise AssertionError("it asks on its own")
 
     def spend(self, usage: Usage) -> None: ...

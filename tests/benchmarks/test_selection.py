@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from retrial.benchmarks import select_tasks
 from retrial.benchmarks.exercism import Exercism
-from retrial.benchmarks.selection import select_tasks
 from retrial.errors import UsageError
 from retrial.types import Task
 from tests.support.exercises import write_exercise

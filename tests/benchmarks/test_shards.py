@@ -11,7 +11,7 @@ from retrial.benchmarks import shards
 from retrial.benchmarks.shards import Shard
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
-from retrial.predict.manifest import refuse_other_identity
+from retrial.predict.manifest import RunManifest
 from retrial.predict.plan import Plan, make_plan
 from retrial.store.runs import Run
 from tests.support.exercises import write_exercise
@@ -91,40 +91,40 @@ def stored(plan: Plan) -> Run:
     from retrial.predict.manifest import identity
 
     assert plan.shard
-    plan.run.write_config(
-        {"program": "harness.py", "identity": identity(plan), "shard": shards.record(plan.shard), "selected": []}
-    )
+    plan.run.write_config({"program": "harness.py", "identity": identity(plan), "shard": plan.shard, "selected": []})
     return plan.run
 
 
 def test_the_same_command_goes_on(bench: Path) -> None:
     stored(planned(bench, "2/3"))
-    refuse_other_identity(planned(bench, "2/3"))
+    RunManifest(planned(bench, "2/3")).refuse_other()
 
 
 def test_another_selection_under_the_same_name_is_refused_with_the_difference(bench: Path) -> None:
     stored(planned(bench, "2/3"))
     with pytest.raises(UsageError, match=r"selection: 7 tasks \(\w+\) then, 5 tasks \(\w+\) now"):
-        refuse_other_identity(planned(bench, "2/3", sample_size=5))
+        RunManifest(planned(bench, "2/3", sample_size=5)).refuse_other()
 
 
 def test_a_whole_run_under_a_shards_name_is_refused_and_the_other_way_round(bench: Path) -> None:
     stored(planned(bench, "2/3"))
     with pytest.raises(UsageError, match="shard: 2/3 then, None now"):
-        refuse_other_identity(planned(bench, "", run="bench--null--2-of-3"))
+        RunManifest(planned(bench, "", run="bench--null--2-of-3")).refuse_other()
 
 
 def test_the_identity_of_all_shards_is_the_same(bench: Path) -> None:
-    configs = [stored(planned(bench, f"{number}/3")).config() for number in (1, 2, 3)]
-    assert configs[0]["identity"] == configs[1]["identity"] == configs[2]["identity"]
-    assert [config["shard"]["number"] for config in configs] == [1, 2, 3]
-    assert configs[0]["shard"] == {**configs[2]["shard"], "number": 1}
+    found = [stored(planned(bench, f"{number}/3")).manifest() for number in (1, 2, 3)]
+    assert found[0].identity == found[1].identity == found[2].identity
+    first, second, third = (shards.stored(each) for each in found)
+    assert first and second and third
+    assert (first.number, second.number, third.number) == (1, 2, 3)
+    assert first == replace(third, number=1)
 
 
 def test_the_tasks_of_a_shard_that_is_not_there_are_known_from_the_others(bench: Path) -> None:
     third, first = planned(bench, "3/3", sample_size=5), planned(bench, "1/3", sample_size=5)
     assert first.shard
-    found = shards.stored(stored(first).config())
+    found = shards.stored(stored(first).manifest())
     assert found is not None
     everything = first.benchmark.tasks()
     assert ids(replace(found, number=3).part(shards.whole_tasks(found, everything))) == ids(third.tasks)

@@ -18,7 +18,7 @@ from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.store.runs import Run as Files
 from retrial.system.files import read_file
-from retrial.system.run_locks import PREDICTING, SCORING, RunLock
+from retrial.system.locks import PREDICTING, SCORING, RunLock
 from tests.conftest import Run
 from tests.support.exercises import RIGHT, write_exercise, write_replies
 from tests.support.swebench_sources import TWO, a_jsonl, a_repository, a_row, a_task, complaint, ids

@@ -17,7 +17,8 @@ from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
-from tests.support.rows import attempt, record
+from tests.support.plain import plain
+from tests.support.rows import attempt, record, summary
 from tests.support.sides import CONFIG, IDENTITY, PROVENANCE, content, side
 
 NOTHING = ReportOptions()
@@ -27,9 +28,9 @@ def write(home: Path, name: str, outcomes: str, config: Mapping[str, Any] = CONF
     """A run of harness.py that was scored."""
     run = Run(home, name)
     found = content(name, outcomes, **fields)
-    run.write_config({**config, "run": name, "selected": [row["instance_id"] for row in found["instances"]]})
-    for row in found["instances"]:
-        run.write_prediction(row["instance_id"], record(row["instance_id"]), "")
+    run.write_config({**config, "run": name, "selected": [row.instance_id for row in found.instances]})
+    for row in found.instances:
+        run.write_prediction(row.instance_id, record(row.instance_id), "")
     run.write_results(found)
     return run
 
@@ -68,18 +69,18 @@ def test_the_comparison_can_be_made_again_and_named(home: Path) -> None:
 
 def test_of_up_to_four_runs_all_pairs_are_compared_of_more_each_with_the_first(home: Path) -> None:
     sides = [side(name, "+-") for name in "ABCDE"]
-    four = [(pair["a"], pair["b"]) for pair in compare.compared("x", sides[:4])["pairs"]]
+    four = [(pair.a, pair.b) for pair in compare.compared("x", sides[:4]).pairs]
     assert four == [("A", "B"), ("A", "C"), ("A", "D"), ("B", "C"), ("B", "D"), ("C", "D")]
-    five = compare.compared("x", sides)["pairs"]
-    assert [(pair["a"], pair["b"]) for pair in five] == [("A", "B"), ("A", "C"), ("A", "D"), ("A", "E")]
+    five = compare.compared("x", sides).pairs
+    assert [(pair.a, pair.b) for pair in five] == [("A", "B"), ("A", "C"), ("A", "D"), ("A", "E")]
 
 
 def test_more_than_chance_takes_more_where_more_is_compared() -> None:
     sides = [side("A", "-" * 12), side("B", "+" * 6 + "-" * 6), side("C", "-" * 12)]
-    assert [pair["more_than_chance"] for pair in compare.compared("x", sides[:2])["pairs"]] == [True]
-    three = compare.compared("x", sides)["pairs"]
-    assert [pair["more_than_chance"] for pair in three] == [False, False, False]
-    assert three[0]["p"] == 0.03125 and three[0]["p_adjusted"] == pytest.approx(0.09375)
+    assert [pair.more_than_chance for pair in compare.compared("x", sides[:2]).pairs] == [True]
+    three = compare.compared("x", sides).pairs
+    assert [pair.more_than_chance for pair in three] == [False, False, False]
+    assert three[0].p == 0.03125 and three[0].p_adjusted == pytest.approx(0.09375)
 
 
 def test_long_names_are_cut_and_told_apart_by_a_digest(home: Path) -> None:
@@ -97,11 +98,13 @@ def test_long_names_are_cut_and_told_apart_by_a_digest(home: Path) -> None:
 
 def test_a_row_has_what_is_known_of_a_run() -> None:
     records = {
-        "task-0000": record("task-0000", attempt(tests_outcomes=[False, True], plausible=True, model_seconds=2.0))
+        "task-0000": summary(
+            record("task-0000", attempt(tests_outcomes=[False, True], plausible=True, model_seconds=2.0))
+        )
     }
     spent = Usage(calls=3, cost=0.5)
     known = side("A", "+-", records=records, spent=spent)
-    (row, other) = compare.compared("x", [known, side("B", "++")])["runs"]
+    (row, other) = plain(compare.compared("x", [known, side("B", "++")]))["runs"]
     assert (row["model"], row["edit_format"], row["agent"]) == ("m", "whole", "edit")
     assert (row["pass_rate_1"], row["pass_rate_2"], row["percent_cases_well_formed"]) == (0.0, 100.0, 100.0)
     assert (row["cost"], row["cost_per_resolved"], row["seconds_per_case"]) == (0.5, 0.5, 2.0)
@@ -125,11 +128,11 @@ def test_of_many_ids_the_first_ten_are_shown() -> None:
 
 def test_what_differs_is_shown() -> None:
     other = side("B", "+", {**CONFIG, "identity": {**IDENTITY, "seed": 3, "turns": 1}})
-    content = compare.compared("x", [side("A", "+"), other])
-    shown = render(content)
+    found = compare.compared("x", [side("A", "+"), other])
+    shown = render(found)
     assert "differs in  seed: 0 in A, 3 in B" in shown
     assert "warning     turns differs: 2 in A, 1 in B" in shown
-    assert content["warnings"] == ["turns differs: 2 in A, 1 in B"]
+    assert found.warnings == ("turns differs: 2 in A, 1 in B",)
 
 
 # What is taken

@@ -13,6 +13,7 @@ import pytest
 from retrial.cli import arguments, gate
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
+from retrial.reports.records import Results
 from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from tests.support.sides import CONFIG, PROVENANCE, content
@@ -20,7 +21,7 @@ from tests.support.sides import CONFIG, PROVENANCE, content
 NOTHING = ReportOptions()
 
 
-def write(home: Path, name: str, outcomes: str, stored: Mapping[str, Any] = CONFIG, **fields: Any) -> dict[str, Any]:
+def write(home: Path, name: str, outcomes: str, stored: Mapping[str, Any] = CONFIG, **fields: Any) -> Results:
     """A run that was scored."""
     run = Run(home, name)
     run.write_config({**stored, "run": name})
@@ -98,7 +99,7 @@ def test_a_baseline_is_a_run_a_path_in_it_or_a_file_from_elsewhere(
     before = write(home, "before", "+" * 10)
     elsewhere = tmp_path / "artifact"
     elsewhere.mkdir()
-    (elsewhere / "results.json").write_text(json.dumps(before))
+    (elsewhere / "results.json").write_bytes(to_json(before))
     inside = home / "predictions" / "before"
     found = write(home, "now", "-" * 10)
     for text in ("before", inside, inside / "results.json", elsewhere, elsewhere / "results.json"):
@@ -111,7 +112,7 @@ def test_a_baseline_is_a_run_a_path_in_it_or_a_file_from_elsewhere(
 def test_an_earlier_result_of_the_same_run_is_told_from_the_one_of_now(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "old.json").write_text(json.dumps(content("now", "+" * 8)))
+    (tmp_path / "old.json").write_bytes(to_json(content("now", "+" * 8)))
     found = write(home, "now", "-" * 8)
     options = replace(NOTHING, baseline=str(tmp_path / "old.json"))
     gate.refuse(options, ["now"])

@@ -45,8 +45,9 @@ def run(tmp_path: Path, body: str) -> subprocess.CompletedProcess[str]:
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     (tmp_path / "struck.py").write_text(f"import os, signal\n\ndef main(arguments):\n{lines}    return 0\n")
     start = (
-        f"import sys; sys.path[:0] = [{str(PROJECT)!r}, {str(tmp_path)!r}]; from retrial.cli import main; "
-        "sys.exit(main.run('it', 'struck'))"
+        f"import sys; sys.path[:0] = [{str(PROJECT)!r}]; import retrial.cli; from retrial.cli import main; "
+        f"retrial.cli.__path__.append({str(tmp_path)!r}); "
+        "sys.exit(main.run('it', lambda argv: (argv,), 'cli.struck'))"
     )
     return subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, timeout=30)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -20,11 +18,11 @@ from retrial.models.prices import Price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.plan import NoModel
-from retrial.protocols import Agent, AgentContext, Chat, Model, Sandbox, Workspace
-from retrial.types import Task, Verdict
+from retrial.protocols import Agent, AgentContext, Chat, Model, Sandbox, Workspace, WorkspaceCheck
+from retrial.types import Task
 from tests import parts
 from tests.conftest import PROJECT
-from tests.support.drivers import a_driver
+from tests.support.drivers import a_ledger
 from tests.support.exercises import RIGHT, reply, write_exercise
 from tests.support.servers import ChatServer
 from tests.support.servers import reply as answer
@@ -48,9 +46,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
     benchmark = Exercism(write_exercise(folder / "bench"), "here", 1)
     (task,) = benchmark.tasks()
     model: Model = Parrot(said) if getattr(module, "MODEL", "asked") == "asked" else NoModel()
-    check = VisibleCheck(
-        task, partial(benchmark.visible, task.instance_id), sandbox, verdict_cache.Verdicts(folder / "cache")
-    )
+    check = VisibleCheck(benchmark, task, sandbox, verdict_cache.Verdicts(folder / "cache"))
     # Programs ask on their own, or do what they are told.
     with ChatServer([answer(said)]) as server:
         options = HarnessOptions(command="true", api_base=server.url)
@@ -64,7 +60,7 @@ def predict(module: ModuleType, folder: Path, sandbox: Sandbox, said: str = repl
             options=options.of(ModelChoice(name="parrot")),
         )
         ladder = Ladder(rungs=(rung,), tries=1, seconds=300, name="x")
-        return solve(task, ladder, check, a_driver(folder, task.instance_id))
+        return solve(task, ladder, check, a_ledger(folder, task.instance_id))
 
 
 def made(module: ModuleType, context: AgentContext) -> Agent:
@@ -100,7 +96,7 @@ def test_the_agent_in_the_guide_works(tmp_path: Path, bwrap: Sandbox) -> None:
 class Late:
     """Runs out of time after it has edited."""
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         workspace.write(task.editable[0], RIGHT.encode())
         raise OutOfTime("too late")
 

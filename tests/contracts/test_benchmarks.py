@@ -10,11 +10,11 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks import open_benchmark
+from retrial.checks import Check
 from retrial.options import HarnessOptions
 from retrial.patches import policy
 from retrial.protocols import Benchmark, Context
 from retrial.store.runs import SAFE
-from retrial.types import Check
 from tests.support import image_task
 from tests.support.exercises import write_exercise
 
@@ -68,7 +68,7 @@ def test_both_checks_name_what_they_run(benchmark: Benchmark) -> None:
         assert isinstance(visible, Check)
         assert visible.lint and not hidden.lint
         assert visible.script and hidden.script and visible.digest != hidden.digest
-        assert bool(hidden.result_parser) != bool(hidden.required)
+        assert bool(hidden.result_parser) != bool(hidden.grader)
 
 
 def test_it_can_be_opened_again_by_its_source(benchmark: Benchmark) -> None:

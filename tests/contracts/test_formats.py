@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from retrial import registry
-from retrial.chat import Reply, ToolCall
+from retrial.chat import Edit, Edits, Fault, Reply, ToolCall
 from retrial.errors import PatchError
-from retrial.formats import read
-from retrial.patches.names import check_name
-from retrial.protocols import Edit, EditFormat, Edits, Fault
+from retrial.patches.git import check_name
+from retrial.protocols import EditFormat
 from tests.conftest import PROJECT
+from tests.support import edit_formats
+from tests.support.edit_formats import read
 from tests.tiers import TIER
 
 FORMATS = registry.names("formats")
@@ -55,8 +54,7 @@ def allowed(path: str) -> bool:
 
 
 def function(form: EditFormat) -> str:
-    tool: Mapping[str, Any] = form.tools[0] if form.tools else {"function": {"name": "none"}}
-    return str(tool["function"]["name"])
+    return form.tools[0].function.name if form.tools else "none"
 
 
 PIECES = (
@@ -146,7 +144,7 @@ def test_what_a_perfect_model_writes_is_what_is_read(
     form = make(name)
     assume(edits)
     try:
-        reply = form.render(edits, files)
+        reply = edit_formats.write(name, edits, files)
     except ValueError:
         # What a format cannot say it must refuse to write; the test below holds what all of them can.
         return
@@ -169,20 +167,20 @@ def test_what_a_perfect_model_writes_is_what_is_read(
         ),
     ],
 )
-def test_every_format_can_say_what_models_do(form: EditFormat, edits: dict[str, str]) -> None:
+def test_every_format_can_say_what_models_do(name: str, edits: dict[str, str]) -> None:
     plain = tuple(Edit(path=path, content=content.replace("\r\n", "\n")) for path, content in edits.items())
-    reply = form.render(plain, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
-    found = read(form, reply, FILES, lambda path: True)
+    reply = edit_formats.write(name, plain, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
+    found = read(make(name), reply, FILES, lambda path: True)
     assert {edit.path: edit.content for edit in found.edits} == edits
 
 
-def test_a_file_that_is_to_go_goes_or_is_refused_when_it_is_written(form: EditFormat) -> None:
+def test_a_file_that_is_to_go_goes_or_is_refused_when_it_is_written(name: str) -> None:
     edits = (Edit(path="add.py", content=None),)
     try:
-        reply = form.render(edits, FILES)
+        reply = edit_formats.write(name, edits, FILES)
     except ValueError:
         return
-    assert read(form, reply, FILES, lambda path: True) == Edits(edits=edits)
+    assert read(make(name), reply, FILES, lambda path: True) == Edits(edits=edits)
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
@@ -233,20 +231,21 @@ def test_prose_alone_is_told_what_to_write(form: EditFormat) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../add.py", "a/../../b", ".git/config", "a/.GIT/hooks/x", "a\0b"])
-def test_a_path_that_leads_out_of_the_workspace_is_refused_though_it_is_allowed(form: EditFormat, path: str) -> None:
+def test_a_path_that_leads_out_of_the_workspace_is_refused_though_it_is_allowed(name: str, path: str) -> None:
     with pytest.raises(PatchError):
         check_name(path)
     try:
-        reply = form.render((Edit(path=path, content="x = 1\n"),), {path: "y = 1\n"})
+        reply = edit_formats.write(name, (Edit(path=path, content="x = 1\n"),), {path: "y = 1\n"})
     except ValueError:
         return
-    found = read(form, reply, {path: "y = 1\n"}, lambda path: True)
+    found = read(make(name), reply, {path: "y = 1\n"}, lambda path: True)
     assert (found.edits, found.fault) == ((), Fault.NOT_ALLOWED)
 
 
-def test_one_file_that_may_not_be_edited_spoils_the_whole_reply(form: EditFormat) -> None:
-    reply = form.render((Edit(path="add.py", content="x = 1\n"), Edit(path="open.txt", content="y")), FILES)
-    found = read(form, reply, FILES, lambda path: path == "add.py")
+def test_one_file_that_may_not_be_edited_spoils_the_whole_reply(name: str) -> None:
+    edits = (Edit(path="add.py", content="x = 1\n"), Edit(path="open.txt", content="y"))
+    reply = edit_formats.write(name, edits, FILES)
+    found = read(make(name), reply, FILES, lambda path: path == "add.py")
     assert (found.edits, found.fault) == ((), Fault.NOT_ALLOWED)
     assert "open.txt" in found.problem
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from retrial import registry, types
+from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import PREBUILT_FOLDER
 from retrial.grading import prebuild
 from retrial.grading.run_check import run_check
 from retrial.language import Language
@@ -30,7 +31,7 @@ STORES = {
     "go": "$GOCACHE $GOPATH $(go env GOROOT) $(go env GOMODCACHE)",
     "rust": "$CARGO_HOME target $RETRIAL_STORE/rust/vendor $(rustc --print sysroot)",
     "java": "/tmp/java $HOME/.m2 $RETRIAL_STORE/java/repository $RETRIAL_STORE/java/lib",
-    "cpp": f"{types.PREBUILT_FOLDER} test /usr/include/boost $(dirname $(g++ -print-file-name=libstdc++.so))",
+    "cpp": f"{PREBUILT_FOLDER} test /usr/include/boost $(dirname $(g++ -print-file-name=libstdc++.so))",
 }
 """Where each language keeps what its jobs share, as a job finds it."""
 
@@ -113,7 +114,8 @@ def test_a_hostile_job_cannot_poison_what_later_tasks_share(language: Language, 
     benchmark = Exercism(DEMO, "demo")
     task = next(task for task in benchmark.tasks() if task.language == language.name)
     answer = benchmark.answer(task.instance_id)
-    compiled = prebuild.files(answer.check.prebuild, task.environment, sandbox)
+    made = answer.check.prebuild
+    compiled = prebuild.files(made, task.environment, sandbox) if made else {}
     before = on_this_host(language) if sandbox.name == "bwrap" else {}
 
     settings = str(getattr(registry.module("languages", language.name), "SETTINGS", ""))
@@ -126,6 +128,6 @@ def test_a_hostile_job_cannot_poison_what_later_tasks_share(language: Language, 
 
     assert run(sandbox, task, LOOK.replace("LEFT", LEFT), {}).stdout == "looked\n"
     assert (on_this_host(language) if sandbox.name == "bwrap" else {}) == before
-    assert prebuild.files(answer.check.prebuild, task.environment, sandbox) == compiled
+    assert (prebuild.files(made, task.environment, sandbox) if made else {}) == compiled
     verdict = run_check(task, answer.patch, answer.check, sandbox)
     assert verdict.outcome is Outcome.RESOLVED, verdict.output

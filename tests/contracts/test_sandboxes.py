@@ -17,7 +17,7 @@ from retrial.errors import SandboxError
 from retrial.protocols import Sandbox
 from retrial.sandboxes import probe
 from retrial.sandboxes.bwrap import limits as job_limits
-from retrial.system import leases
+from retrial.system import locks
 from retrial.types import Environment, Execution, Job, Limits
 from tests.parts import PYTHON, ready, require
 from tests.support import cgroups
@@ -412,7 +412,7 @@ def test_jobs_in_parallel_do_not_mix(sandbox: Sandbox) -> None:
 def test_nothing_is_left(sandbox: Sandbox) -> None:
     run(sandbox, "sleep 1000 & true")
     run(sandbox, "sleep 1000", limits=SHORT)
-    own = f"{leases.current().name}-"
+    own = f"{locks.current_lease().name}-"
     assert [path for path in cgroups.of_jobs() if path.name.startswith(own)] == []
     if sandbox.name == "docker":
         from docker import from_env

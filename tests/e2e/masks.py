@@ -23,6 +23,7 @@ OWN_TESTS = ("test_small_numbers", "test_zero")
 """The tests of the recorded tasks. Canaries have random names, made of the words of these and of some others."""
 _WORDS = "numbers|small|zero|empty|single|several|large|mixed|first|last|input|value|[0-9]+"
 _CANARY = re.compile(rf"\btest(?:_(?:{_WORDS}))+\b")
+_OWN = "|".join(rf"{name}\b" for name in OWN_TESTS)
 _CLOCK = "seconds|cpu_seconds|test_seconds|median_test_seconds"
 _OF_THE_MACHINE = "python|retrial|system|version|versions|limits|host|hostname|commit_hash|crc"
 _MASKS: Sequence[tuple[re.Pattern[str], str]] = (
@@ -50,6 +51,8 @@ _MASKS: Sequence[tuple[re.Pattern[str], str]] = (
     # Of what tests printed, results have so many characters, with versions and line numbers among them.
     (re.compile(r'(?<=["\n])={1,3}(?: [a-z0-9, ]*)?(?=["\n]|</|$)'), "=== <cut>"),
     (re.compile(r"(_test\.py:)[0-9]+:"), r"\1<line>:"),
+    # It cuts the reason behind a long name, and canaries have long ones.
+    (re.compile(rf"\b(FAILED \w+_test\.py::(?!{_OWN})test(?:_(?:{_WORDS}))+) - [^\n\"]*"), r"\1"),
 )
 _SPENT = re.compile(r"(\bharness [0-9]+/[0-9]+: .* \[[0-9]+ plausible, )[0-9.]+ USD[^\]]*")
 """The next task may have been asked about already. What all of them cost is printed at the end."""

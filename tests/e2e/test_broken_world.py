@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from retrial.store.runs import Run as Stored
-from retrial.system.run_locks import SCORING
+from retrial.system.locks import SCORING
 from tests.conftest import PROJECT, Run
 from tests.parts import missing, ready
 from tests.support import engines, servers

@@ -65,12 +65,12 @@ def test_no_key_of_the_environment_is_in_the_cache_after_a_run(run: Run, home: P
 
 
 def test_fresh_repairs_every_entry_that_it_uses(run: Run, home: Path, tmp_path: Path) -> None:
-    from retrial.grading import checksummed_file
+    from retrial.grading import verdict_cache
 
     bench = write_exercise(tmp_path / "bench")
     assert score(run, home, "--gold", "-b", bench)["resolved"]
     (path,) = entries(tmp_path, "patches")
-    checksummed_file.write(path, checksummed_file.read(path).replace(CODE, "***"))
+    verdict_cache.write_entry(path, verdict_cache.read_entry(path).replace(CODE, "***"))
     assert not score(run, home, "--gold", "-b", bench)["resolved"]
     assert score(run, home, "--gold", "-b", bench, "--fresh")["resolved"]
     assert score(run, home, "--gold", "-b", bench)["resolved"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retrial import registry
-from retrial.chat import Reply, ToolCall
-from retrial.protocols import Edit, EditFormat
+from retrial.chat import Edit, Reply, ToolCall
+from retrial.protocols import EditFormat
 from tests.conftest import Run
+from tests.support import edit_formats
 from tests.support.exercises import RIGHT, STUB, reply, write_exercise, write_replies
 from tests.support.servers import Answer, ChatServer
 from tests.support.servers import reply as answer
@@ -24,12 +26,8 @@ PROSE = "I would simply add the two numbers."
 
 def unreadable(form: EditFormat) -> Reply:
     """Words alone; of a function format, a call with half of its arguments."""
-    calls = tuple(ToolCall(name=function(tool), arguments='{"x": "y', id="call-7") for tool in form.tools)
+    calls = tuple(ToolCall(name=tool.function.name, arguments='{"x": "y', id="call-7") for tool in form.tools)
     return Reply(text=PROSE, calls=calls)
-
-
-def function(tool: Any) -> str:
-    return str(tool["function"]["name"])
 
 
 def sent(reply: Reply) -> Answer:
@@ -49,7 +47,7 @@ def test_every_format_solves_a_task_after_a_reply_that_cannot_be_read(
     run: Run, home: Path, tmp_path: Path, name: str
 ) -> None:
     form: EditFormat = registry.module("formats", name).make()
-    right = form.render((Edit(path="sum_up.py", content=RIGHT),), {"sum_up.py": STUB})
+    right = edit_formats.write(name, (Edit(path="sum_up.py", content=RIGHT),), {"sum_up.py": STUB})
     flags = ("--turns", 1, "--reflections", 1, "--sandbox", "bwrap", "--run", "formats", "--edit-format", name)
     with ChatServer([sent(unreadable(form)), sent(right)]) as server:
         folder = write_exercise(tmp_path / "bench")
@@ -70,8 +68,8 @@ def test_every_format_solves_a_task_after_a_reply_that_cannot_be_read(
 
 
 def assert_function_must_be_called(body: dict[str, Any], form: EditFormat) -> None:
-    choices = [{"type": "function", "function": {"name": function(tool)}} for tool in form.tools]
-    assert body.get("tools", []) == list(form.tools)
+    choices = [{"type": "function", "function": {"name": tool.function.name}} for tool in form.tools]
+    assert body.get("tools", []) == list(map(asdict, form.tools))
     assert body.get("tool_choice") == (choices[0] if choices else None)
 
 
@@ -85,7 +83,7 @@ def assert_told_what_is_wrong(first: list[Any], second: list[Any], form: EditFor
         return
     assert [call["id"] for call in said["tool_calls"]] == ["call-7"]
     assert (told["role"], told["tool_call_id"]) == ("tool", "call-7")
-    assert function(form.tools[0]) in told["content"]
+    assert form.tools[0].function.name in told["content"]
 
 
 def test_a_file_that_a_model_added_can_be_mended(run: Run, home: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from retrial.patches.apply import diff
 from retrial.protocols import Sandbox
-from retrial.system import leases, paths
+from retrial.system import locks, paths
 from tests.conftest import PROJECT
 from tests.support import cgroups
 from tests.support.exercises import RIGHT, STUB, write_exercise
@@ -83,7 +83,7 @@ def scored(folder: Path, home: Path, word: str, sandbox: str) -> tuple[int, set[
     with (folder / "stderr.txt").open("w+") as said:
         run = subprocess.Popen([*command, *options], stderr=said, cwd=folder, env=environment)
         while run.poll() is None:
-            names |= {path.name for path in (paths.cache() / leases.FOLDER).glob("*")}
+            names |= {path.name for path in (paths.cache() / locks.ALIVE).glob("*")}
             with suppress(subprocess.TimeoutExpired):
                 run.wait(LOOK)
     assert run.returncode == 0, (folder / "stderr.txt").read_text()

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from retrial.store.events import Requested
+from retrial.store.journal import Journal
 from retrial.store.spending import committed
 from tests.conftest import PROJECT, Run
 from tests.support.exercises import write_exercise
@@ -71,9 +73,9 @@ def outcome(results: dict[str, Any], name: str) -> str:
 
 def is_counted(journal: Path) -> bool:
     """Whether at least what was put by for the first question is counted as spent."""
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    reserved = next(line["reserved"] for line in lines if line["event"] == "request")
-    return bool(committed(lines) > 0.99 * reserved)
+    events = list(Journal(journal).events())
+    reserved = next(event.reserved for event in events if isinstance(event, Requested))
+    return committed(events) > 0.99 * (reserved or 0.0)
 
 
 def test_no_response_of_a_provider_breaks_a_run(run: Run, home: Path, tmp_path: Path) -> None:

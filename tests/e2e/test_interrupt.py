@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from retrial.store.runs import Run as Stored
-from retrial.system.run_locks import PREDICTING
+from retrial.system.locks import PREDICTING
 from tests.conftest import PROJECT, Run
 from tests.support import servers
 from tests.support.exercises import RIGHT, TESTS, reply, write_exercise, write_replies

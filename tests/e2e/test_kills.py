@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from retrial.store.runs import Run
-from retrial.system import leases
+from retrial.system import locks
 from tests.conftest import PROJECT, own_cache
 from tests.e2e.test_orphans import left_by
 from tests.parts import ready
@@ -189,14 +189,16 @@ def undisturbed(place: Place) -> list[Question]:
 
 
 def predictions(place: Place, run: str) -> dict[str, Any]:
-    return {record["instance_id"]: unmeasured(record) for record in Run(place.folder, run).predictions()}
+    found = Run(place.folder, run)
+    ids = [record.instance_id for record in found.predictions()]
+    return {instance_id: unmeasured(found.stored_prediction(instance_id)) for instance_id in ids}
 
 
 def asked_in(run: Run, event: str) -> list[Question]:
     """The questions of a run's journals, by what came of them."""
     found, questions = [], dict[tuple[object, ...], Question]()
     for path in run.journal_paths():
-        for line in run.journal(path.stem).lines():
+        for line in map(json.loads, run.journal(path.stem).content().splitlines()):
             key = (path.stem, line.get("go"), line.get("attempt"), line.get("call"))
             if line["event"] == "request":
                 questions[key] = question(line["model"], line["request"])
@@ -259,7 +261,7 @@ def killed(place: Place, undisturbed: list[Question]) -> Killed:
         for progress, delay in moments(whole - 1):
             times.append(place.kill(place.harness("killed", server), partial(asked_so_far, server, progress), delay))
             found.append((len(server.requests()), answered(run)))
-            names |= {path.name for path in (place.cache / leases.FOLDER).glob("*")}
+            names |= {path.name for path in (place.cache / locks.ALIVE).glob("*")}
             print(f"  killed with {len(found[-1][1])} answered, {len(finished(run))} tasks finished")
         server.release()
         command = place.harness("killed", server)
@@ -315,7 +317,7 @@ def test_what_was_answered_is_paid_for_once(place: Place, killed: Killed) -> Non
 def test_nothing_of_the_killed_is_left(place: Place, killed: Killed) -> None:
     assert killed.owners, "whoever is killed leaves a name"
     assert [left_by(owner) for owner in killed.owners if left_by(owner)] == []
-    assert list((place.cache / leases.FOLDER).iterdir()) == []
+    assert list((place.cache / locks.ALIVE).iterdir()) == []
     assert list(killed.run.folder.rglob(".*")) == []
 
 

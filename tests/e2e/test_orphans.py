@@ -14,8 +14,9 @@ import pytest
 
 from retrial.sandboxes import docker
 from retrial.sandboxes.bwrap import limits
-from retrial.system import leases, paths, scratch
-from retrial.system.leases import ResourceKind
+from retrial.system import locks, paths
+from retrial.system.files import scratch_folder, scratch_places, scratch_prefix
+from retrial.system.locks import ResourceKind
 from retrial.types import Limits
 from tests.conftest import PROJECT, Run
 from tests.parts import ready
@@ -57,7 +58,7 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
         while not sleepers(marker):
             assert process.poll() is None, "it ended before its job began"
         [owner] = (
-            each for each in (paths.cache() / leases.FOLDER).iterdir() if f'"pid": {process.pid}' in each.read_text()
+            each for each in (paths.cache() / locks.ALIVE).iterdir() if f'"pid": {process.pid}' in each.read_text()
         )
         process.kill()
         process.wait()
@@ -71,10 +72,10 @@ def killed_while_it_sleeps(marker: str, *arguments: object) -> Iterator[str]:
 
 def left_by(owner: str) -> dict[ResourceKind, list[str]]:
     """What there is of it."""
-    places = {*scratch.places(), Path(os.environ.get("TMPDIR", "/tmp"))}
+    places = {*scratch_places(), Path(os.environ.get("TMPDIR", "/tmp"))}
     parents = {folder for name, folder in limits._mounts().items() if name != "v2"} | {Path("/sys/fs/cgroup/retrial")}
     found = {
-        ResourceKind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch.prefix(owner)}*")],
+        ResourceKind.FOLDERS: [str(path) for place in places for path in place.glob(f"{scratch_prefix(owner)}*")],
         ResourceKind.CGROUPS: [str(path) for parent in parents for path in parent.glob(f"{owner}-*")],
     }
     return {kind: names for kind, names in found.items() if names}
@@ -109,12 +110,12 @@ def test_a_killed_runs_jobs_die_with_it_and_the_next_start_removes_the_rest(
     with killed_while_it_sleeps(marker, *slow_solution(tmp_path, marker), "--sandbox", "bwrap") as owner:
         assert gone(marker)
         assert left_by(owner)[ResourceKind.FOLDERS]
-        ours = left_by(leases.current().name)
-        with scratch.folder() as folder:
+        ours = left_by(locks.current_lease().name)
+        with scratch_folder() as folder:
             assert "Removed what a program that was killed had left" in start(run)
             assert folder.is_dir()
         assert left_by(owner) == {}
-        assert left_by(leases.current().name) == ours
+        assert left_by(locks.current_lease().name) == ours
         assert "Removed" not in start(run)
     other.close()
 
@@ -161,7 +162,7 @@ def test_an_agent_on_the_host_lives_until_the_next_start(run: Run, tmp_path: Pat
 # Its bwrap dies, as it does with us, before it has told its copy to begin: seen in one of four kills of a busy program.
 SPEECHLESS = """
 import os, pathlib, re, signal, subprocess
-from retrial.sandboxes.bwrap import process, limits, user_namespace
+from retrial.sandboxes.bwrap import process, limits, privileges
 from retrial.types import Limits
 
 def wait(self, child):
@@ -170,7 +171,7 @@ def wait(self, child):
     print(child, flush=True)
     signal.pause()
 
-user_namespace.Nobody.introduce = wait
+privileges.Nobody.introduce = wait
 pipe = subprocess.PIPE
 slot = limits.method().open(Limits())
 process.Bubble(["true"], process.View(disk_mb=1), slot, Limits(), stdin=pipe, stderr=pipe)

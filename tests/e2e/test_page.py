@@ -181,7 +181,7 @@ def test_a_comparison_has_a_page_of_its_own(chromium: Browser, tmp_path: Path) -
     page.write_comparison(run, content)
     for dark in (False, True):
         found = opened(chromium, run.folder / "compare.html", width=390, dark=dark)
-        assert content["pairs"][0]["sentence"] in found.page.locator(".verdict").first.inner_text()
+        assert content.pairs[0].sentence in found.page.locator(".verdict").first.inner_text()
         assert found.values("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
         assert serious(found) == []
         assert (found.complaints, found.asked) == ([], [])

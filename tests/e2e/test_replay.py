@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from retrial import registry
-from retrial.chat import Reply
-from retrial.protocols import Edit
+from retrial.chat import Edit
 from retrial.store.runs import Run as Stored
 from tests.conftest import Run
+from tests.support import edit_formats
 from tests.support.exercises import RIGHT, STUB, TESTS, WRONG, reply, write_exercise
 from tests.support.servers import Answer, ChatServer, status
 from tests.support.servers import reply as answer
@@ -35,8 +34,7 @@ def said(text: str) -> Answer:
 
 def called(content: str, path: str = "sum_up.py") -> Answer:
     """The solution through a real function call."""
-    form = registry.module("formats", "whole-func").make()
-    written: Reply = form.render((Edit(path=path, content=content),), {path: STUB})
+    written = edit_formats.write("whole-func", (Edit(path=path, content=content),), {path: STUB})
     calls = [
         {"id": "call-1", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in written.calls
@@ -78,7 +76,7 @@ def play(run: Run, *flags: object) -> subprocess.CompletedProcess[str]:
 
 
 def prediction(home: Path, run: str, task: str = TASK) -> dict[str, Any]:
-    return Stored(home, run).whole_prediction(task)
+    return Stored(home, run).stored_prediction(task)
 
 
 def unmeasured(value: Any) -> Any:

@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from retrial.chat import REFUSALS, Backoff, Message, Overload
+from retrial.chat import REFUSALS, Backoff, Message, Overload, Sampling
 from retrial.errors import ModelError, Stopped
-from retrial.executors.adaptive import AdaptiveLimit
-from retrial.executors.limiter import FairLimiter
+from retrial.executors.limiter import AdaptiveLimit, FairLimiter
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService, TaskDriver
-from retrial.predict.metering.metered_chat import MeteredChat, Sampling
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.model_session import ModelSession, TaskLedger
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 from tests.support.servers import Answer, Asked, Behaviour, ChatServer, reply, status
@@ -88,7 +87,7 @@ class Asking:
 
     def ask(self, task: int) -> str:
         how = Sampling(temperature=0.0, seed=0, max_tokens=10, seconds=SECONDS)
-        chat = MeteredChat(self._model, how, TaskDriver(f"t-{task}", self._driver), None, f"t-{task}", 1)
+        chat = ModelSession(self._model, None, how, TaskLedger(f"t-{task}", self._driver), 1)
         return chat.ask((Message(role="user", content=str(task)),)).text
 
 

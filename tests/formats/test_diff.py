@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.chat import Reply
-from retrial.formats import read
+from retrial.chat import Edit, Edits, Fault, Reply
 from retrial.formats.diff import make
-from retrial.protocols import Edit, Edits, Fault
+from tests.support import edit_formats
+from tests.support.edit_formats import read
 
 ADD = "def add(a, b):\n    pass\n\n\ndef half(a):\n    return a / 2\n"
 ONE = {"add.py": ADD}
@@ -274,10 +274,4 @@ MARKERS = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 def test_what_is_rendered_is_read_as_it_was_meant(before: str | None, after: str) -> None:
     files = ONE if before is None else ONE | {"a.py": before}
     edits = (Edit(path="a.py", content=after), Edit(path="add.py", content=DONE))
-    assert read(make(), make().render(edits, files), files, lambda path: True).edits == edits
-
-
-@pytest.mark.parametrize("content", [None, "x = 1"])
-def test_what_blocks_cannot_say_is_not_rendered(content: str | None) -> None:
-    with pytest.raises(ValueError, match="block"):
-        make().render((Edit(path="add.py", content=content),), ONE)
+    assert read(make(), edit_formats.write("diff", edits, files), files, lambda path: True).edits == edits

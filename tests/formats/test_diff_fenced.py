@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.chat import Reply
-from retrial.formats import read
+from retrial.chat import Edit, Edits, Fault, Reply
 from retrial.formats.diff_fenced import make
-from retrial.protocols import Edit, Edits, Fault
+from tests.support import edit_formats
+from tests.support.edit_formats import read
 
 STUB = "def add(a, b):\n    pass\n"
 DONE = "def add(a, b):\n    return a + b\n"
@@ -100,11 +100,6 @@ def test_the_example_in_the_prompt_can_be_read() -> None:
 def test_what_is_rendered_is_read_as_it_was_meant(before: str, after: str) -> None:
     files = FILES | {"docs/a.md": before}
     edits = (Edit(path="docs/a.md", content=after), Edit(path="src/new.py", content="x = 1\n"))
-    reply = make().render(edits, files)
+    reply = edit_formats.write("diff-fenced", edits, files)
     assert parse(reply.text, files).edits == edits
     assert reply.text.startswith("```")
-
-
-def test_a_file_that_is_to_go_is_not_rendered() -> None:
-    with pytest.raises(ValueError, match="remove"):
-        make().render((Edit(path="src/add.py", content=None),), FILES)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from pytest import param
 
-from retrial.chat import Reply, ToolCall
-from retrial.formats import read
+from retrial.chat import Edit, Edits, Fault, Reply, ToolCall
 from retrial.formats.diff_func import make
-from retrial.protocols import Edit, Edits, Fault
+from tests.support.edit_formats import read
 
 ADD = "def add(a, b):\n    pass\n\n\ndef sub(a, b):\n    return a - b\n"
 ADDED = ADD.replace("pass", "return a + b")
@@ -111,8 +111,8 @@ def test_a_call_that_was_cut_off_is_never_completed_by_us() -> None:
 
 
 def test_the_schema_is_one_strict_function() -> None:
-    (schema,) = make().tools
-    function: Any = schema["function"]
+    (tool,) = make().tools
+    function: Any = asdict(tool.function)
     item = function["parameters"]["properties"]["edits"]["items"]
     assert function["name"] == "replace_lines"
     assert item["required"] == ["path", "original_lines", "updated_lines"]

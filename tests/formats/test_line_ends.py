@@ -12,7 +12,7 @@ BLOCK = "a.py\n<<<<<<< SEARCH\none\ntwo\n=======\none\n2\nmore\n>>>>>>> REPLACE\
 
 def edited(before: str, text: str = BLOCK) -> str | None:
     form = diff.make() if "SEARCH" in text else whole.make()
-    (edit,) = read(form, Reply(text=text), {"a.py": before}, lambda path: True).edits
+    (edit,) = read(form, Reply(text=text), {"a.py": before}).edits
     return edit.content
 
 

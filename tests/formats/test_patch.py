@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest import param
 
-from retrial.chat import Reply
-from retrial.formats import read
+from retrial.chat import Edit, Edits, Fault, Reply
 from retrial.formats.patch import make
-from retrial.protocols import Edit, Edits, Fault
+from tests.support.edit_formats import read
 
 ADD = "def add(a, b):\n    pass\n\n\ndef sub(a, b):\n    return a - b\n"
 ADDED = ADD.replace("pass", "return a + b")

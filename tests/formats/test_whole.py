@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrial.chat import Reply
-from retrial.formats import read
+from retrial.chat import Edit, Edits, Fault, Reply
 from retrial.formats.whole import make
-from retrial.protocols import Edit, Edits, Fault
+from tests.support import edit_formats
+from tests.support.edit_formats import read
 
 ONE = {"add.py": "def add(a, b):\n    pass\n"}
 TWO = {"src/add.py": "", "src/sub.py": ""}
@@ -248,13 +248,7 @@ def test_the_example_in_the_prompt_can_be_read() -> None:
 @pytest.mark.parametrize("path", ["new.py", "docs/new.md"])
 def test_what_is_rendered_is_read_as_it_was_meant(path: str, content: str) -> None:
     edits = (Edit(path=path, content=content), Edit(path="add.py", content=CODE))
-    assert parse(make().render(edits, ONE).text).edits == edits
-
-
-@pytest.mark.parametrize("content", [None, "", "x = 1"])
-def test_what_a_block_cannot_say_is_not_rendered(content: str | None) -> None:
-    with pytest.raises(ValueError, match="cannot say"):
-        make().render((Edit(path="add.py", content=content),), ONE)
+    assert parse(edit_formats.write("whole", edits, ONE).text).edits == edits
 
 
 def test_of_blocks_without_a_name_the_first_counts_where_none_is_more_alike() -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from xml.dom import minidom
 from xml.parsers.expat import ExpatError
 
-from retrial.types import Canary, Check, Execution, Naming, Status
+from retrial.checks import Canary, Check, Naming
+from retrial.types import Execution, Status
 
 CANARY = "several_small_values"
 OWN = ("first", "second", "third")

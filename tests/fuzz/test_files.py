@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism.exercise import CONFIG, read_exercise
 from retrial.benchmarks.swebench import container_script, official_grader
+from retrial.benchmarks.swebench.official_grader import GRADER, OfficialCheck, OfficialTests
+from retrial.checks import Check
 from retrial.errors import UsageError
 from retrial.grading.judge import judge
-from retrial.sandboxes import report_archive
-from retrial.types import Check, Execution, OfficialTests
+from retrial.sandboxes.supervisor import read_reports
+from retrial.types import Execution
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
 from tests.support.exercises import write_exercise
 
@@ -61,7 +63,7 @@ FIELDS = (
 def test_an_archive_gives_plain_files_that_are_in_it_or_nothing(change: Callable[[bytes], bytes]) -> None:
     packed = change(ARCHIVE)
     note(repr(packed))
-    found = report_archive.read(packed)
+    found = read_reports(packed)
     for name, content in (found or {}).items():
         path = PurePosixPath(name)
         assert not path.is_absolute() and ".." not in path.parts and str(path) != "."
@@ -110,7 +112,7 @@ def test_settings_are_refused_with_a_sentence_or_name_files_of_the_exercise(
 # Logs of SWE-bench
 
 REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
-CHECK = Check(script="", files={}, result_parser="", required=REQUIRED)
+CHECK = Check(script="", files={}, result_parser="", grader=GRADER, grader_data=OfficialCheck(tests=REQUIRED))
 HEAD = f"{container_script.APPLIED}git apply\n{container_script.STARTED}{container_script.SCRIPT_WITHOUT_INSTALL}\n"
 LOG = f"""\
 + : '{official_grader.START}'

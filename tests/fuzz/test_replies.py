@@ -10,11 +10,12 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from retrial import registry
-from retrial.chat import Reply, ToolCall
-from retrial.formats import read
-from retrial.patches.names import check_name, encode
-from retrial.protocols import Edit, EditFormat
+from retrial.chat import Edit, Reply, ToolCall
+from retrial.patches.git import check_name, encode
+from retrial.protocols import EditFormat
 from tests.fuzz.mutation import NAMES, changed_bytes, changed_lines, fuzz
+from tests.support import edit_formats
+from tests.support.edit_formats import read
 
 FORMATS = registry.names("formats")
 FILES = {
@@ -74,7 +75,7 @@ def test_whatever_became_of_a_reply_it_is_all_or_nothing_and_only_what_is_allowe
     finish: str,
 ) -> None:
     form: EditFormat = registry.module("formats", name).make()
-    whole = form.render(edits, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
+    whole = edit_formats.write(name, edits, {path: content.replace("\r\n", "\n") for path, content in FILES.items()})
     reply = Reply(text=in_text(whole.text), calls=texts(in_calls, whole.calls), finish=finish)
     note(repr(reply))
     found = read(form, reply, FILES, allowed)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrial import registry
 from retrial.grading.judge import judge
-from retrial.protocols import ResultParser
+from retrial.language import ResultParser
 from retrial.types import Execution, Outcome
 from tests.fuzz.executions import CANARY, OWN, RUNNERS, Runner, check, resolved
 from tests.fuzz.mutation import changed_bytes, changed_lines, fuzz

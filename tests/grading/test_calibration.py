@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
-from retrial.cli.calibrate import Calibrator
+from retrial.benchmarks.swebench.grader import OfficialGrader
+from retrial.benchmarks.swebench.official_grader import OfficialTests
 from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
-from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality, differing, shown
+from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality, differing
 from retrial.protocols import Sandbox
-from retrial.reports.console_tables import calibration
+from retrial.reports import calibration_table
+from retrial.reports.calibration_table import CalibrationResults
+from retrial.score.calibrate import Calibrator
 from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
-from retrial.types import Execution, Job, OfficialTests, Outcome, Status, Task, Verdict
+from retrial.types import Execution, Job, Outcome, Status, Task, Verdict
 from tests.grading.test_hangs import Recording
 from tests.support.exercises import RIGHT, STUB, WRONG, write_exercise
 from tests.support.rows import row
@@ -68,9 +71,9 @@ def test_a_skip_now_and_then_is_a_flicker_and_so_is_a_test_that_comes_and_goes()
 
 
 def test_of_a_repository_only_required_tests_count() -> None:
-    required = OfficialTests(parser="", fail_to_pass=("a",), pass_to_pass=())
-    assert differing((GOOD, BAD, GOOD), required) == ()
-    assert differing((GOOD, replace(BAD, tests={"a": FAILED, "b": PASSED}), GOOD), required) == ("a",)
+    grader = OfficialGrader(OfficialTests(parser="", fail_to_pass=("a",), pass_to_pass=()), reinstall=None)
+    assert differing((GOOD, BAD, GOOD), grader) == ()
+    assert differing((GOOD, replace(BAD, tests={"a": FAILED, "b": PASSED}), GOOD), grader) == ("a",)
 
 
 @pytest.mark.parametrize(("seconds", "slow"), [(30.0, False), (30.1, True)])
@@ -79,7 +82,7 @@ def test_a_reference_that_needs_more_than_half_of_its_time_is_slow(seconds: floa
     assert (found.seconds, found.slow) == ((3.0, (3.0 + seconds) / 2, seconds), slow), (
         "the first has all candidates in it"
     )
-    assert ("--test-timeout-seconds" in shown(row("one", GOOD).task, found)["advice"]) == slow
+    assert ("--test-timeout-seconds" in calibration_table.row(row("one", GOOD).task, found).advice) == slow
 
 
 def test_what_to_do_stands_beside_what_was_found() -> None:
@@ -89,10 +92,22 @@ def test_what_to_do_stands_beside_what_was_found() -> None:
         "odd": calibrated(GOOD, BAD, GOOD),
         "idle": calibrated(GOOD, GOOD, GOOD, stub=GOOD),
     }
-    instances = [shown(row(name, GOOD).task, each) for name, each in found.items()]
-    reasons = {"not_measured": {"lost": "the engine went away"}, "skipped": {}}
-    totals = {"sound": 2, "not_measured": 1, "skipped": 0}
-    lines = calibration({"instances": instances, "totals": totals, "proofs": {"canary": 4}, **reasons}).splitlines()
+    instances = [calibration_table.row(row(name, GOOD).task, each) for name, each in found.items()]
+    results = CalibrationResults(
+        schema=1,
+        kind="calibration",
+        run="it",
+        benchmark="bench",
+        command="",
+        totals=calibration_table.totals(instances, not_measured=1, skipped=0),
+        proofs={"canary": 4},
+        not_measured={"lost": "the engine went away"},
+        skipped={},
+        void={},
+        provenance={},
+        instances=instances,
+    )
+    lines = calibration_table.render(results).splitlines()
     assert lines[2:6] == [
         "good      sound        3/3   tests failed  1.00 / 1.00 / 1.00          60     canary",
         "late      sound        3/3   tests failed  1.00 / 20.50 / 40.00        60     canary",

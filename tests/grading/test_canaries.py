@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrial.checks import Canary, Check, Naming
 from retrial.grading import canaries
 from retrial.grading.judge import judge
 from retrial.grading.reference_runs import _kept
 from retrial.languages.canaries import candidates as canary_candidates
-from retrial.languages.canaries.candidates import NAME, candidates
-from retrial.languages.canaries.literals import changed
-from retrial.store.json_io import decode_canary as read_canary
-from retrial.store.json_io import to_json
-from retrial.types import Check, Execution, Naming, Outcome, Status, Verdict
+from retrial.languages.canaries.candidates import NAME, candidates, changed
+from retrial.store.json_io import decode, to_json
+from retrial.types import Execution, Outcome, Status, Verdict
 
 SOURCE = b"""\
 def test_small_numbers():
@@ -141,7 +140,7 @@ def test_what_is_planted_is_no_part_of_a_verdicts_key_and_the_canary_is() -> Non
 
 def test_a_canary_is_the_same_when_it_was_kept() -> None:
 
-    assert read_canary(json.loads(to_json(CANARY))) == CANARY
+    assert decode(json.loads(to_json(CANARY)), Canary) == CANARY
 
 
 def verdict(

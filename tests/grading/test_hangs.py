@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
+from retrial.checks import Check
 from retrial.grading import canaries
 from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import check_selection, select
@@ -16,7 +17,7 @@ from retrial.grading.verdict_cache import Verdicts
 from retrial.patches.apply import diff
 from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
-from retrial.types import Check, Execution, Job, Outcome, Status, Task, Verdict
+from retrial.types import Execution, Job, Outcome, Status, Task, Verdict
 from tests.support.exercises import STUB, write_exercise
 
 LIMIT = 3.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from retrial.checks import Check
 from retrial.grading.judge import judge
-from retrial.types import Check, Execution, Outcome, Status
+from retrial.types import Execution, Outcome, Status
 
 CHECK = Check(script="true", files={}, result_parser="languages.junit")
 EXPECTED = {"m::test_a": Status.PASSED, "m::test_b": Status.PASSED}

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
+from retrial.checks import Check, Prebuild
 from retrial.grading import prebuild as prebuilds
 from retrial.grading.run_check import run_check
 from retrial.protocols import Sandbox
 from retrial.system.secrets import MASKER
-from retrial.types import Check, Execution, Job, Limits, Outcome, Prebuild
+from retrial.types import Execution, Job, Limits, Outcome
 from tests.parts import PYTHON
 from tests.support.exercises import write_exercise
 
@@ -45,8 +46,8 @@ def counting(home: Path, bwrap: Sandbox) -> Counting:
     return Counting(bwrap)
 
 
-def files(prebuild: Prebuild | None, sandbox: Sandbox) -> dict[str, bytes]:
-    return dict(prebuilds.files(prebuild, PYTHON, sandbox))
+def files(prebuild: Prebuild, sandbox: Sandbox, *, fresh: bool = False) -> dict[str, bytes]:
+    return dict(prebuilds.files(prebuild, PYTHON, sandbox, fresh=fresh))
 
 
 @pytest.mark.real
@@ -93,12 +94,6 @@ def test_different_ones_are_made_side_by_side(home: Path, bwrap: Sandbox) -> Non
 
 
 @pytest.mark.real
-def test_where_there_is_none_nothing_is_run(counting: Counting) -> None:
-    assert files(None, counting) == {}
-    assert counting.jobs == 0
-
-
-@pytest.mark.real
 def test_a_check_finds_it_in_its_folder_whatever_the_patch(tmp_path: Path, home: Path, bwrap: Sandbox) -> None:
     benchmark = Exercism(write_exercise(tmp_path / "bench"), "bench")
     (task,) = benchmark.tasks()
@@ -135,10 +130,10 @@ def test_one_that_is_damaged_is_named_and_made_again(
 
 @pytest.mark.real
 def test_fresh_makes_it_again_once(counting: Counting) -> None:
-    fresh = replace(MADE, files={"seed": b"fresh "}, fresh=True)
-    first = files(replace(fresh, fresh=False), counting)
+    made = replace(MADE, files={"seed": b"fresh "})
+    first = files(made, counting)
     prebuilds._made_here.clear()
-    second = files(fresh, counting)
+    second = files(made, counting, fresh=True)
     assert first != second
-    assert files(fresh, counting) == files(replace(fresh, fresh=False), counting) == second
+    assert files(made, counting, fresh=True) == files(made, counting) == second
     assert counting.jobs == 2

@@ -11,12 +11,13 @@ import pytest
 
 from retrial.benchmarks.swebench import SweBench, container_script
 from retrial.benchmarks.swebench import make as make_benchmark
+from retrial.checks import Check
 from retrial.errors import Overloaded
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck, baseline
 from retrial.options import HarnessOptions
 from retrial.protocols import Context, Sandbox
-from retrial.types import Check, Outcome
+from retrial.types import Outcome
 from tests.parts import ready_with_repository
 from tests.support import image_task
 from tests.support.image_task import CORE, GOLD, INSTANCE, changed
@@ -54,7 +55,7 @@ class Asked:
         self._usable = usable
         self.most: list[int | None] = []
 
-    def __call__(self, edited: Iterable[str], most: int | None) -> Check | str:
+    def visible(self, instance_id: str, edited: Iterable[str], most: int | None) -> Check | str:
         assert tuple(edited) == ("calc/core.py",)
         self.most.append(most)
         return self._good if most == self._usable else self._bad
@@ -63,12 +64,18 @@ class Asked:
 def a_check(benchmark: SweBench, engine: Sandbox, folder: Path, *, cpus: float = 2.0, **changes: float) -> VisibleCheck:
     """All tests of the task, with other limits."""
 
-    def tests(edited: Iterable[str], most: int | None) -> Check | str:
-        check = benchmark.visible(INSTANCE, edited, most)
-        assert isinstance(check, Check)
-        return replace(check, lint=False, limits=replace(check.limits, cpus=cpus), **changes)  # type: ignore[arg-type]
+    class Limited:
+        def visible(self, instance_id: str, edited: Iterable[str], most: int | None) -> Check | str:
+            check = benchmark.visible(instance_id, edited, most)
+            assert isinstance(check, Check)
+            return replace(check, lint=False, limits=replace(check.limits, cpus=cpus), **changes)  # type: ignore[arg-type]
 
-    return VisibleCheck(benchmark.tasks()[0], tests, engine, verdict_cache.Verdicts(folder))
+    return visible_check(Limited(), benchmark, engine, folder)
+
+
+def visible_check(tests: object, benchmark: SweBench, engine: Sandbox, folder: Path) -> VisibleCheck:
+    """Of the benchmark's task, with the tests that `tests` chooses."""
+    return VisibleCheck(tests, benchmark.tasks()[0], engine, verdict_cache.Verdicts(folder))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("usable", "asked"), [(None, [None]), (2, [None, 2]), (1, [None, 2, 1])])
@@ -76,21 +83,21 @@ def test_fewer_files_are_tried_until_some_can_be_run(
     usable: int | None, asked: list[int | None], benchmark: SweBench, engine: Sandbox, tmp_path: Path
 ) -> None:
     tests = Asked(benchmark, usable)
-    check = VisibleCheck(benchmark.tasks()[0], tests, engine, verdict_cache.Verdicts(tmp_path))
-    assert check(GOLD)[1].outcome is Outcome.RESOLVED
+    check = visible_check(tests, benchmark, engine, tmp_path)
+    assert check(GOLD).verdict.outcome is Outcome.RESOLVED
     assert tests.most == asked
     why = (
         "the visible tests say nothing on the untouched tree: no test results can be read from the log (exit status 7)"
     )
-    assert check(GOLD)[1].fallbacks == (() if usable is None else (f"all tests: {why}",))
-    verdict = check(BREAKS)[1]
+    assert check(GOLD).verdict.fallbacks == (() if usable is None else (f"all tests: {why}",))
+    verdict = check(BREAKS).verdict
     assert verdict.outcome is Outcome.TESTS_FAILED
     assert verdict.telling.startswith("1 of 2 required tests did not pass: tests/test_calc.py::test_add\n")
 
 
 def test_an_endless_loop_runs_out_of_cpu_time(benchmark: SweBench, engine: Sandbox, tmp_path: Path) -> None:
     endless = changed("calc/core.py", CORE, CORE.replace("    return a + b", "    while True:\n        pass"))
-    verdict = a_check(benchmark, engine, tmp_path, timeout=SHORT)(endless)[1]
+    verdict = a_check(benchmark, engine, tmp_path, timeout=SHORT)(endless).verdict
     assert (verdict.outcome, verdict.reason) == (
         Outcome.TIMED_OUT, f"the tests did not end within {SHORT:g} s of CPU time"
     )  # fmt: skip
@@ -102,7 +109,7 @@ def test_a_busy_machine_does_not_change_what_the_tests_say(
 ) -> None:
     """With a tenth of a core the same tests take more wall time than their limit is."""
     check = a_check(benchmark, engine, tmp_path, timeout=SHORT, cpus=cpus)
-    good, bad = check(GOLD)[1], check(BREAKS)[1]
+    good, bad = check(GOLD).verdict, check(BREAKS).verdict
     assert (good.outcome, good.reason, good.fallbacks) == (Outcome.RESOLVED, "", ())
     assert (bad.outcome, bad.fallbacks) == (Outcome.TESTS_FAILED, ())
     assert good.tests.keys() == bad.tests.keys()
@@ -148,5 +155,5 @@ def test_the_untouched_tree_is_asked_once(benchmark: SweBench, engine: Sandbox, 
     for patch, runs in ((GOLD, 2), (BREAKS, 1)):
         jobs.clear()
         tests = Asked(benchmark, None)
-        VisibleCheck(benchmark.tasks()[0], tests, Counted(), verdict_cache.Verdicts(tmp_path))(patch)  # type: ignore[arg-type]
+        visible_check(tests, benchmark, Counted(), tmp_path)(patch)  # type: ignore[arg-type]
         assert len(jobs) == runs

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.chat import Message, Reply, Request
+from retrial.chat import Json, Message, Reply, Request
 from retrial.errors import BudgetSpent, ModelError, UsageError
 from retrial.models import openai
 from retrial.models.endpoints import Endpoint, resolve
@@ -35,7 +35,7 @@ def question(text: str = "Hello?", *, timeout: float = 20.0, seed: int = 7) -> R
 
 @contextmanager
 def asking(
-    *behaviours: Behaviour, try_seconds: float | None = None, extra: Mapping[str, object] | None = None
+    *behaviours: Behaviour, try_seconds: float | None = None, extra: Mapping[str, Json] | None = None
 ) -> Iterator[tuple[OpenAIModel, ChatServer]]:
     with ChatServer(behaviours) as server:
         endpoint = Endpoint(
@@ -123,7 +123,7 @@ def test_who_answered_is_read() -> None:
 
 
 def test_extra_fields_go_into_the_body_and_are_never_left_out() -> None:
-    extra = {"reasoning_effort": "high", "provider": {"order": ["a"]}}
+    extra: dict[str, Json] = {"reasoning_effort": "high", "provider": {"order": ["a"]}}
     refusal = status(400, "Unsupported parameter: 'reasoning_effort'", param="reasoning_effort")
     with asking(reply(), refusal, extra=extra) as (model, server):
         model.complete(question())

@@ -536,3 +536,21 @@ def test_deep_folders_are_removed_with_few_file_descriptors(tmp_path: Path) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_index_is_the_one_that_git_makes_of_the_commit(tmp_path: Path) -> None:
+    odd = ("a.b", "a/b", "a0", "é/\udcff", "x" * 7, "y" * 8, f"{'z' * 200}/" * 21 + "long")
+    files = {path: (git.REGULAR, path[:3].encode("utf-8", "replace")) for path in odd}
+    files |= {"run": (git.EXECUTABLE, b"#!/bin/sh\n"), "link": (git.SYMLINK, b"run"), "empty": (git.REGULAR, b"")}
+    git.init_repository(tmp_path / ".git", bare=False)
+    git.commit(tmp_path / ".git", "main", files)
+    git.write_index(tmp_path / ".git", files)
+
+    def listed() -> bytes:
+        return git.run("ls-files", "--stage", "-z", git_dir=tmp_path / ".git", work_tree=tmp_path, cwd=tmp_path).stdout
+
+    ours = listed()
+    done = git.run("read-tree", "refs/heads/main", git_dir=tmp_path / ".git", work_tree=tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.complaint
+    assert ours == listed()
+    assert ours.count(b"\0") == len(files)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
+from retrial.checks import Check
 from retrial.errors import Overloaded
-from retrial.types import Check
 from tests.support.repository_task import Scripted, predict, repository
 
 TASK = repository({"calc.py": b"def add(a, b):\n    return a - b\n"}, "add subtracts")
@@ -14,7 +13,7 @@ EDITED = "calc.py\n```\ndef add(a, b):\n    return a + b\n```\n"
 BUSY = "the machine is too busy"
 
 
-def too_busy(edited: Iterable[str], most: int | None) -> Check | str:
+def too_busy() -> Check | str:
     raise Overloaded(BUSY)
 
 

@@ -10,16 +10,18 @@ from dataclasses import replace
 
 import pytest
 
+from retrial.reports import headline
 from retrial.reports.headline import render, summary
 from retrial.reports.results import Report, results
-from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
-from retrial.system import console
+from retrial.score.save import scored_row
 from retrial.types import Outcome
 from tests.support.rows import attempt, record, row
+from tests.support.rows import summary as brief
 
 PAINT = (
-    "from retrial.system import console; print(console.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+    "from retrial.reports import headline; "
+    "print(headline.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
 )
 
 
@@ -35,7 +37,7 @@ def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run()
         visible_is_hidden=False,
         scored=rows,
         skipped={"x": "old"},
-        records={each.task.instance_id: record(each.task.instance_id, attempt()) for each in rows},
+        records={each.task.instance_id: brief(record(each.task.instance_id, attempt())) for each in rows},
         started="2026-01-02T03:04:05+00:00",
         visible_tests="original",
     )
@@ -71,9 +73,9 @@ def printed(*, terminal: bool, **environment: str) -> str:
 
 def test_outcomes_have_colours_on_a_terminal() -> None:
     said = printed(terminal=True, NO_COLOR="")
-    assert f"{console.GREEN}resolved{console.PLAIN}" in said
-    assert f"{console.RED}tests_failed{console.PLAIN}" in said
-    assert f"{console.BOLD}rate  50 %" in said
+    assert f"{headline.GREEN}resolved{headline.PLAIN}" in said
+    assert f"{headline.RED}tests_failed{headline.PLAIN}" in said
+    assert f"{headline.BOLD}rate  50 %" in said
 
 
 @pytest.mark.parametrize(

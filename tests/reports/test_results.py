@@ -10,12 +10,12 @@ import pytest
 from retrial.chat import Usage
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.score.make_row import scored_row
+from retrial.score.save import scored_row
 from retrial.score.scorer import Scored
-from retrial.store import history
 from retrial.store.json_io import to_json
+from retrial.store.records import patch_id
 from retrial.types import Outcome, Verdict
-from tests.support.rows import PASSED, attempt, edit, graded, output, record, row
+from tests.support.rows import PASSED, attempt, edit, graded, output, record, row, summary
 
 UNKNOWN: dict[str, Any] = {"test_outcome": None}
 RED: dict[str, Any] = {"test_outcome": False}
@@ -28,7 +28,7 @@ def report(*scored: Scored, records: tuple[dict[str, Any], ...] = (), size: int 
         benchmark_size=size,
         visible_is_hidden=False,
         scored=tuple(map(scored_row, scored)),
-        records={each["instance_id"]: each for each in records},
+        records={each["instance_id"]: summary(each) for each in records},
         **fields,
     )
 
@@ -104,7 +104,7 @@ def test_a_file_from_elsewhere_says_nothing_of_plausibility_or_cost() -> None:
     numbers = content(found)["statistics"]
     assert (numbers["percent"], numbers["gold_files_found"]) == (40.0, 3)
     assert {numbers[name] for name in ("plausible", "resolved_plausible_percent", "unverified", "spent")} == {None}
-    assert "plausible" not in render(found, content(found))
+    assert "plausible" not in render(found, results(found))
 
 
 def test_nothing_measured_has_no_share() -> None:
@@ -112,12 +112,12 @@ def test_nothing_measured_has_no_share() -> None:
     numbers = content(found)["statistics"]
     assert (numbers["percent"], numbers["plus_one_percent"]) == (None, 100.0)
     assert (numbers["plausible"], numbers["resolved_plausible_percent"]) == (0, None)
-    assert "plausible     0, of which resolved 0" in render(found, content(found))
+    assert "plausible     0, of which resolved 0" in render(found, results(found))
 
 
 def test_they_are_printed_for_a_run_of_our_own() -> None:
     found = report(*ROWS, records=RECORDS, spent=Usage(calls=7, cost=3.5))
-    lines = render(found, content(found)).splitlines()
+    lines = render(found, results(found)).splitlines()
     assert "plus one      50.0 %, were one more measured and resolved" in lines
     assert "plausible     2 (40.0 %), of which resolved 1 (50.0 %)" in lines
     assert "unverified    2, of which resolved 1" in lines
@@ -129,7 +129,7 @@ def test_unverified_attempts_are_counted_apart_for_each_model() -> None:
     found = report(*ROWS, records=RECORDS)
     by_model = content(found)["by_model"]["m"]
     assert (by_model["attempts"], by_model["plausible"], by_model["unverified"]) == (7, 3, 3)
-    assert "3 + 3 unverified" in render(found, content(found))
+    assert "3 + 3 unverified" in render(found, results(found))
 
 
 # aider's own summary
@@ -163,7 +163,7 @@ def test_the_ladder_is_in_the_results_and_printed() -> None:
     found = report(*ROWS, records=RECORDS, rungs=("m:whole", "n:diff"))
     rows = content(found)["ladder"]
     assert [(row["rung"], row["attempts"], row["resolved"]) for row in rows] == [("m:whole", 6, 1), ("n:diff", 1, 1)]
-    assert [line.split()[0] for line in render(found, content(found)).splitlines() if ":" in line.split(" ")[0]] == [
+    assert [line.split()[0] for line in render(found, results(found)).splitlines() if ":" in line.split(" ")[0]] == [
         "m:whole",
         "n:diff",
     ]
@@ -187,8 +187,8 @@ def test_a_verdict_that_differs_from_the_official_one_is_listed_and_printed() ->
     assert value["official_differs"] == ["odd"]
     shown = {each["instance_id"]: (each["resolved"], each["resolved_official"]) for each in value["instances"]}
     assert shown == {"good": (True, True), "odd": (False, True), "plain": (True, None)}
-    assert "differs       from the official verdict: odd" in render(found, value)
-    assert "official" not in render(report(GOOD), content(report(GOOD)))
+    assert "differs       from the official verdict: odd" in render(found, results(found))
+    assert "official" not in render(report(GOOD), results(report(GOOD)))
 
 
 def test_how_the_patch_was_applied_is_said() -> None:
@@ -213,19 +213,10 @@ def test_how_visible_tests_were_chosen_stands_on_top(kind: str | None) -> None:
     assert content(report(*ROWS, visible_tests=kind))["visible_tests"] == kind
 
 
-def test_a_brief_record_is_all_that_results_are_made_from() -> None:
-    """What is dropped of thousands of records is nothing that is counted."""
-    whole = tuple(
-        record(
-            name,
-            attempt(1, cost=0.25, served=["a"], faults={"no_name": 2}, notes=["x" * 1000]),
-            attempt(2, cost=0.5, tests_outcomes=[False, True], visible={"tests": {"t": "passed"}}, plausible=True),
-            chosen=2,
-        )
-        for name in ("one", "two")
-    )
-    rows = (row("one", Outcome.RESOLVED), row("two", Outcome.TESTS_FAILED))
-    briefs = tuple(dict(history.prediction_summary(each)) for each in whole)
-    assert content(report(*rows, records=briefs)) == content(report(*rows, records=whole))
-    assert "notes" not in history.prediction_summary(whole[0])["all_results"][0]
-    assert [history.rank(history.prediction_summary(each)) for each in whole] == [history.rank(each) for each in whole]
+def test_a_summary_has_what_is_counted_and_none_of_the_bulk() -> None:
+    whole = record("one", attempt(1, faults={"no_name": 2}, notes=["x" * 1000]), attempt(2, plausible=True), chosen=2)
+    found = summary(whole)
+    first, second = found.all_results
+    assert (found.number, found.rank, found.settled, first.patch_id) == (2, 0, True, patch_id(edit()))
+    assert (first.faults, first.cost, second.plausible) == ({"no_name": 2}, 0.5, True)
+    assert "x" * 1000 not in repr(found) and edit() not in repr(found)

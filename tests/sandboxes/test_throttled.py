@@ -13,7 +13,7 @@ import pytest
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.executors.limiter import calls_at_once, sandboxes_at_once, tasks_in_flight
 from retrial.protocols import Sandbox
-from retrial.sandboxes.throttled import ThrottledSandbox
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system import host
 from retrial.system.shutdown import Stop
 from retrial.types import Execution, HostCapacity, Job, Limits
@@ -166,9 +166,9 @@ def test_a_kind_of_job_that_never_runs_does_not_slow_the_others(bwrap: Sandbox) 
     assert bounded.slowed == ""
 
 
-def test_what_another_machine_uses_is_recorded_beside_ours_and_said(bwrap: Sandbox) -> None:
+def test_what_another_machine_uses_is_recorded_beside_ours_and_said() -> None:
     said = list[str]()
-    driver = ThrottledSandbox(bwrap, 1, say=said.append)
+    driver = UsedEnvironments(say=said.append)
     driver.note(PYTHON, "3.11")
     for _ in range(2):
         driver.note(PYTHON, "3.12")

@@ -11,8 +11,10 @@ import pytest
 from retrial.errors import UsageError
 from retrial.score.merge import Merged, merge, read, write
 from retrial.store import history
+from retrial.store.json_io import read_json
 from retrial.store.runs import Run
-from tests.support.rows import attempt, record
+from tests.support.journals import append
+from tests.support.rows import attempt, record, summary
 
 NOTHING: dict[str, Any] = {
     "model_patch": "",
@@ -54,7 +56,7 @@ def merged(home: Path, *names: str, name: str = "") -> Merged:
 
 
 def chosen(home: Path, *names: str) -> dict[str, str]:
-    return {key: each["dname"] for key, each in merged(home, *names).past.records.items()}
+    return {key: each.dname for key, each in merged(home, *names).past.records.items()}
 
 
 @pytest.mark.parametrize("worse", range(len(WORST_TO_BEST) - 1))
@@ -81,7 +83,7 @@ def test_a_patch_of_which_nothing_counts_is_no_patch(tmp_path: Path) -> None:
 
 def test_a_record_that_says_nothing_of_its_tests_is_not_unverified() -> None:
     kept = {key: value for key, value in record(**GREEN).items() if key != "test_outcome"}
-    assert not history.settled(kept)
+    assert not summary(kept).settled
 
 
 def test_shards_are_put_together(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_the_attempts_of_all_are_kept_and_the_chosen_one_is_known(tmp_path: Path
     a_run(tmp_path, "A", record("one", attempt(1, note="a1"), attempt(2, note="a2"), chosen=1, **RED))
     a_run(tmp_path, "B", record("one", attempt(1, note="b1"), attempt(2, note="b2"), chosen=2, seed=7))
     merged(tmp_path, "A", "B")
-    (found,) = Run(tmp_path, "A+B").predictions()
+    found = Run(tmp_path, "A+B").stored_prediction("one")
     assert [(each["try"], each["note"], each["dname"]) for each in found["all_results"]] == [
         (1, "a1", "A"),
         (2, "a2", "A"),
@@ -109,14 +111,14 @@ def test_the_attempts_of_all_are_kept_and_the_chosen_one_is_known(tmp_path: Path
 def test_the_model_name_stays_where_all_agree_and_is_joined_where_not(tmp_path: Path) -> None:
     for name, model in (("A", "edit--m"), ("B", "edit--m"), ("C", "edit--n")):
         a_run(tmp_path, name, record(), model_name_or_path=model)
-    assert merged(tmp_path, "A", "B").past.records["one"]["model_name_or_path"] == "edit--m"
-    assert merged(tmp_path, "A", "B", "C").past.records["one"]["model_name_or_path"] == "edit--m+edit--n"
+    assert merged(tmp_path, "A", "B").past.records["one"].model_name_or_path == "edit--m"
+    assert merged(tmp_path, "A", "B", "C").past.records["one"].model_name_or_path == "edit--m+edit--n"
 
 
 def test_what_was_spent_is_spent_in_all_sources(tmp_path: Path) -> None:
     usage = {"calls": 1, "prompt_tokens": 10, "completion_tokens": 5, "cost": 0.25, "seconds": 2.0}
     for name in "AB":
-        a_run(tmp_path, name, record()).journal("one").append("reply", reply={"usage": usage})
+        append(a_run(tmp_path, name, record()).journal("one"), "reply", reply={"text": "", "usage": usage})
     merged(tmp_path, "A", "B")
     spent = Run(tmp_path, "A+B").spent()
     assert (spent.calls, spent.prompt_tokens, spent.cost, spent.seconds) == (2, 20, 0.5, 4.0)
@@ -125,7 +127,11 @@ def test_what_was_spent_is_spent_in_all_sources(tmp_path: Path) -> None:
 def test_an_unknown_price_makes_the_sum_unknown(tmp_path: Path) -> None:
     usage = {"calls": 1, "prompt_tokens": 10, "completion_tokens": 5, "seconds": 2.0}
     for name, cost in (("A", 0.25), ("B", None)):
-        a_run(tmp_path, name, record()).journal("one").append("reply", reply={"usage": {**usage, "cost": cost}})
+        append(
+            a_run(tmp_path, name, record()).journal("one"),
+            "reply",
+            reply={"text": "", "usage": {**usage, "cost": cost}},
+        )
     merged(tmp_path, "A", "B")
     assert Run(tmp_path, "A+B").spent().cost is None
 
@@ -133,8 +139,8 @@ def test_an_unknown_price_makes_the_sum_unknown(tmp_path: Path) -> None:
 def test_what_nobody_finished_is_said_with_its_reason(tmp_path: Path) -> None:
     a_run(tmp_path, "A", record("one"), selected=["one", "two", "three"], skipped={"three": "no toolchain"})
     run = a_run(tmp_path, "B", selected=["two", "three", "four"], skipped={"four": "too old"})
-    run.journal("two").append("not_measured", reason="the provider was away")
-    run.journal("three").append("not_measured", reason="the money was spent")
+    append(run.journal("two"), "not_measured", reason="the provider was away")
+    append(run.journal("three"), "not_measured", reason="the money was spent")
     merged(tmp_path, "A", "B")
     found = history.read(Run(tmp_path, "A+B"))
     assert found.skipped == {"four": "too old"}
@@ -160,7 +166,7 @@ def test_it_is_made_anew_when_its_sources_are_given_again(tmp_path: Path) -> Non
     (tmp_path / "predictions/A/two.json").unlink()
     a_run(tmp_path, "B", record("one", **GREEN))
     merged(tmp_path, "A", "B")
-    assert [(each["instance_id"], each["dname"]) for each in Run(tmp_path, "A+B").predictions()] == [("one", "B")]
+    assert [(each.instance_id, each.dname) for each in Run(tmp_path, "A+B").predictions()] == [("one", "B")]
     assert not (tmp_path / "predictions/A+B/two.md").exists()
 
 
@@ -213,7 +219,7 @@ def a_shard(home: Path, number: int, *records: dict[str, Any], of: int = 3, whol
 
 
 def shards_of(home: Path, name: str = "R") -> dict[str, Any]:
-    found: dict[str, Any] = Run(home, name).config()["shards"]
+    found: dict[str, Any] = read_json(Run(home, name).config_path)["shards"]
     return found
 
 
@@ -225,7 +231,7 @@ def test_all_shards_make_the_whole_under_its_name(tmp_path: Path, capsys: pytest
     for number, (one, two) in enumerate((("a", "d"), ("b", "e"), ("c", "f")), start=1):
         a_shard(tmp_path, number, record(one), record(two))
     merged(tmp_path, "R--3-of-3", "R--1-of-3", "R--2-of-3")
-    assert [each["instance_id"] for each in Run(tmp_path, "R").predictions()] == list("abcdef")
+    assert [each.instance_id for each in Run(tmp_path, "R").predictions()] == list("abcdef")
     assert shards_of(tmp_path) == {"of": 3, "given": [1, 2, 3], "missing": [], "overlapping": []}
     assert said(capsys) == []
 
@@ -233,10 +239,10 @@ def test_all_shards_make_the_whole_under_its_name(tmp_path: Path, capsys: pytest
 def test_where_each_prediction_comes_from_and_what_its_run_was_is_in_the_whole(tmp_path: Path) -> None:
     for number, one in enumerate("ab", start=1):
         run = a_shard(tmp_path, number, record(one), of=2, host=f"node{number}", started="then", versions={"x": "1"})
-        run.journal(one).append("reply", reply={"usage": {"calls": 1, "cost": number / 4, "seconds": 1.0}})
+        append(run.journal(one), "reply", reply={"text": "", "usage": {"calls": 1, "cost": number / 4, "seconds": 1.0}})
     merged(tmp_path, "R--1-of-2", "R--2-of-2")
-    assert [each["dname"] for each in Run(tmp_path, "R").predictions()] == ["R--1-of-2", "R--2-of-2"]
-    known = Run(tmp_path, "R").config()["source_runs"]["R--2-of-2"]
+    assert [each.dname for each in Run(tmp_path, "R").predictions()] == ["R--1-of-2", "R--2-of-2"]
+    known = read_json(Run(tmp_path, "R").config_path)["source_runs"]["R--2-of-2"]
     assert (known["host"], known["started"], known["versions"], known["predictions"]) == (
         "node2",
         "then",
@@ -272,7 +278,7 @@ def test_tasks_of_several_shards_are_said_and_the_best_is_taken(
     merged(tmp_path, "R--1-of-2", "R--2-of-2")
     assert shards_of(tmp_path)["overlapping"] == ["a"]
     assert said(capsys) == ["note: in several shards of 'R': a; of each the best is taken"]
-    assert [each["dname"] for each in Run(tmp_path, "R").predictions()] == ["R--2-of-2", "R--1-of-2"]
+    assert [each.dname for each in Run(tmp_path, "R").predictions()] == ["R--2-of-2", "R--1-of-2"]
 
 
 def test_a_copy_from_elsewhere_of_a_shard_that_is_here_is_said(
@@ -284,8 +290,8 @@ def test_a_copy_from_elsewhere_of_a_shard_that_is_here_is_said(
     before = sorted((tmp_path / "far").rglob("*"))
     merged(tmp_path, "R--1-of-2", "R--2-of-2", str(copy.folder))
     assert said(capsys)[0] == "note: given more than once of the 2 shards of 'R': 1"
-    assert next(Run(tmp_path, "R").predictions())["dname"] == str(copy.folder)
-    assert list(Run(tmp_path, "R").config()["source_runs"]) == [
+    assert next(Run(tmp_path, "R").predictions()).dname == str(copy.folder)
+    assert list(read_json(Run(tmp_path, "R").config_path)["source_runs"]) == [
         str(tmp_path / "predictions/R--1-of-2"),
         "R--2-of-2",
         str(copy.folder),
@@ -305,7 +311,7 @@ def test_shards_that_were_run_otherwise_are_said(tmp_path: Path, capsys: pytest.
         "note: missing of the 3 shards of 'R': 3, with 2 tasks, not measured but where another run has them",
     ]
     assert shards_of(tmp_path, "all")["missing"] == [3]
-    assert "tries" not in Run(tmp_path, "all").config()["identity"]
+    assert "tries" not in read_json(Run(tmp_path, "all").config_path)["identity"]
 
 
 def test_a_shard_of_another_whole_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,7 +328,7 @@ def test_shards_of_one_whole_keep_its_identity(tmp_path: Path) -> None:
     for number, one in enumerate("ab", start=1):
         a_shard(tmp_path, number, record(one), of=2, identity=known)
     merged(tmp_path, "R--1-of-2", "R--2-of-2")
-    assert Run(tmp_path, "R").config()["identity"] == known
+    assert read_json(Run(tmp_path, "R").config_path)["identity"] == known
 
 
 def test_a_whole_that_was_run_as_such_is_not_overwritten(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from retrial.benchmarks.swebench import container_script, official_grader
+from retrial.benchmarks.swebench.official_grader import OfficialTests
 from retrial.score import official_report
-from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
+from retrial.score.save import scored_row
 from retrial.score.scorer import Scored, unmeasured
 from retrial.store.runs import Run
-from retrial.types import OfficialTests, Outcome
+from retrial.types import Outcome
 from tests.conftest import PROJECT
 from tests.support.rows import CHECK, FAILED, PASSED, TREE, edit, graded, output, row, task
 
@@ -100,8 +101,7 @@ def test_what_is_resolved_is_what_the_official_grading_says() -> None:
 
 
 def test_a_benchmark_without_official_grading_has_no_report() -> None:
-    assert official_report.run_report({"one"}, {"one"}, (scored_row(row("one", Outcome.RESOLVED)),)) is None
-    assert official_report.files(row("one", Outcome.RESOLVED)) == {}
+    assert scored_row(row("one", Outcome.RESOLVED)).standing is None
 
 
 def test_an_instance_that_was_run_has_all_four_files() -> None:

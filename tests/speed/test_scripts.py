@@ -163,6 +163,12 @@ TINY: Mapping[str, Sequence[Command]] = {
             prints=("CPU added", "aider_python_", "canary"),
         )
     ],
+    "walk": [
+        Command(
+            require=BUBBLEWRAP,
+            prints=("phase 1: ", "phase 2: ", "modules in the worker", "up: retrial.agents.edit -> ", "(Chat)"),
+        )
+    ],
 }
 
 

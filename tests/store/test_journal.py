@@ -14,16 +14,18 @@ import pytest
 from hypothesis import example, given
 
 from retrial.attempts import Attempt
-from retrial.chat import Message, Reply, Request, ToolCall, Usage
-from retrial.predict.metering.metered_chat import Sampling
+from retrial.chat import Message, Reply, Request, Sampling, ToolCall, Usage
+from retrial.errors import UsageError
 from retrial.predict.metering.resume import Earlier
 from retrial.store import attempt_log, journal, transcript
+from retrial.store.events import AttemptOver, Event, ReplyLost, TaskNotMeasured, VisibleChecked
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.types import Outcome, Status, Verdict
 from tests.fuzz.mutation import changed_bytes, fuzz
+from tests.support.journals import append, line
 
 BLANK = Attempt(number=1, round=1, model="m", edit_format="whole", seed=0, temperature=0.0)
 SAMPLING = Sampling(temperature=0.0, seed=0, max_tokens=9, seconds=60)
@@ -31,7 +33,7 @@ VERDICT = Verdict(outcome=Outcome.RESOLVED, tests={"t": Status.PASSED})
 ASKED = Request(messages=(Message(role="user", content="é\n"),))
 SAID = Reply(text="ü", calls=(ToolCall(name="f", arguments="{}"),), usage=Usage(cost=0.1))
 EVERYTHING = b"".join(
-    journal.line(event, go="g", attempt=1, **fields)
+    line(event, go="g", attempt=1, **fields)
     for event, fields in (
         ("attempt_started", {"model": "m", "sampling": SAMPLING}),
         ("request", {"model": "m", "call": 1, "reserved": 0.5, "request": ASKED}),
@@ -51,7 +53,7 @@ EVERYTHING = b"".join(
 )
 OLDER = re.sub(rb', "crc": "\w+"|, "go": "g"|, "call": \d', b"", EVERYTHING)
 """As it was written before lines had a checksum."""
-SHORT = journal.line("one", text="é") + journal.line("two") + journal.line("three", number=3)
+SHORT = b"".join(line("not_measured", reason=reason) for reason in ("one", "two", "three"))
 
 
 @pytest.fixture
@@ -67,18 +69,44 @@ def held(file: Path, content: bytes) -> Journal:
 
 
 def events(content: bytes) -> list[str]:
-    return [line["event"] for line in journal.read(content)]
+    """Why a task was not measured, or else the kinds of events."""
+    found = journal.read(content)
+    return [event.reason if isinstance(event, TaskNotMeasured) else event.tag for event in found]
 
 
 def test_what_was_written_is_read_by_us_and_by_anybody(file: Path) -> None:
     kept = Journal(file)
-    kept.append("one", text='é "\n', values=[1, None])
-    kept.write(journal.line("two") + journal.line("three"))
-    assert [line["event"] for line in kept.lines()] == ["one", "two", "three"]
+    written = (TaskNotMeasured(reason='é "\n'), ReplyLost(attempt=1, cost=None), AttemptOver(kind="k", reason="r"))
+    kept.append(written[0])
+    kept.write(journal.line(written[1]) + journal.line(written[2]))
+    assert tuple(kept.events()) == written
     plain = [json.loads(line) for line in file.read_text().splitlines()]
-    assert plain == list(kept.lines())
-    assert (plain[0]["text"], plain[0]["values"]) == ('é "\n', [1, None])
+    assert plain[0]["reason"] == 'é "\n'
+    assert list(plain[1]) == ["event", "attempt", "cost", "crc"]
     assert [list(line)[-1] for line in plain] == ["crc"] * 3
+
+
+def test_events_of_other_versions_and_their_fields_are_passed_over() -> None:
+    found = tuple(journal.read(line("hovered", attempt=1, height=3) + line("lost", cost=0.5, weight=2)))
+    assert found == (Event(attempt=1), ReplyLost(cost=0.5))
+
+
+def test_a_verdict_of_another_version_is_as_good_as_none() -> None:
+    (found,) = journal.read(line("check", key="k", verdict={"outcome": "glorious"}))
+    assert found == VisibleChecked(key="k")
+
+
+def test_a_line_that_another_version_wrote_in_another_form_is_refused_by_its_place(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(journal.sealed(b'{"event": "reply", "attempt": "first"}\n'))
+    with pytest.raises(UsageError, match=rf"{re.escape(str(file))}, line 1, .*\$\.attempt.*--run"):
+        list(Journal(file).events())
+
+
+def test_without_a_checksum_a_reply_must_say_its_cost() -> None:
+    whole = b'{"event": "reply", "reply": {"text": "", "usage": {"cost": 0.5}}}\n'
+    assert events(whole) == ["reply"]
+    assert events(whole.replace(b'"cost"', b'"coat"')) == []
 
 
 def test_of_a_journal_that_is_cut_anywhere_the_whole_lines_are_read() -> None:
@@ -92,7 +120,7 @@ def test_after_any_cut_the_next_line_is_whole(file: Path) -> None:
     for cut in range(len(SHORT) + 1):
         before = events(SHORT[:cut])
         kept = held(file, SHORT[:cut])
-        kept.append("next")
+        append(kept, "not_measured", reason="next")
         assert events(kept.content()) == [*before, "next"]
         assert kept.content().count(b"\n") == len(before) + 1
 
@@ -114,7 +142,7 @@ def test_a_whole_journal_is_left_alone(file: Path, capsys: pytest.CaptureFixture
     assert Journal(file.with_name("none.jsonl")).mended() == b""
 
 
-@pytest.mark.parametrize("place", [3, 20, 45, len(SHORT) - 4])
+@pytest.mark.parametrize("place", [3, 20, 80, len(SHORT) - 4])
 def test_any_bit_that_flips_is_noticed_and_the_other_lines_are_kept(
     place: int, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,7 +156,7 @@ def test_any_bit_that_flips_is_noticed_and_the_other_lines_are_kept(
     assert file.with_name("one.jsonl.damaged").read_bytes() == damaged
     assert f"{file} is damaged" in capsys.readouterr().err
     file.write_bytes(b"{}\n" + SHORT)
-    assert kept.mended() == SHORT + journal.line("lost", cost=None)
+    assert kept.mended() == SHORT + line("lost", cost=None)
     assert file.with_name("one.jsonl.damaged-2").read_bytes() == b"{}\n" + SHORT
     assert sorted(path.name for path in file.parent.iterdir()) == [
         "one.jsonl", "one.jsonl.damaged", "one.jsonl.damaged-2",
@@ -136,7 +164,7 @@ def test_any_bit_that_flips_is_noticed_and_the_other_lines_are_kept(
 
 
 def test_every_single_bit_of_a_sealed_line_counts() -> None:
-    content = SHORT + journal.line("last")
+    content = SHORT + line("not_measured", reason="last")
     for place in range(len(SHORT), len(content) - 1):
         for bit in range(8):
             damaged = bytearray(content)
@@ -148,7 +176,7 @@ def test_every_single_bit_of_a_sealed_line_counts() -> None:
 def test_lines_of_before_there_were_checksums_count_until_one_has_it(file: Path) -> None:
     kept = held(file, OLDER)
     assert events(OLDER) == events(EVERYTHING)
-    kept.append("new")
+    append(kept, "not_measured", reason="new")
     assert events(kept.mended()) == [*events(EVERYTHING), "new"]
     with file.open("ab") as end:
         end.write(b'{"event": "forged"}\n')
@@ -157,13 +185,13 @@ def test_lines_of_before_there_were_checksums_count_until_one_has_it(file: Path)
 
 def test_who_mends_it_does_not_take_away_what_others_are_writing(file: Path) -> None:
     def write(writer: int) -> None:
-        for number in range(3):
-            Journal(file).append("written", by=writer, number=number, text="x" * 4_000_000)
+        for _ in range(3):
+            append(Journal(file), "not_measured", reason="x" * 4_000_000)
             Journal(file).mended()
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(write, range(2)))
-    assert len(list(Journal(file).lines())) == 2 * 3
+    assert len(list(Journal(file).events())) == 2 * 3
     assert [path.name for path in file.parent.iterdir()] == ["one.jsonl"]
 
 
@@ -180,7 +208,7 @@ def room_for(size: int) -> Iterator[None]:
 
 def test_lines_for_which_there_is_no_room_are_not_there_at_all(file: Path) -> None:
     kept = held(file, SHORT)
-    lines = journal.line("four") + journal.line("five")
+    lines = line("not_measured", reason="four") + line("not_measured", reason="five")
     with room_for(len(SHORT) + len(lines) - 10), pytest.raises(OSError, match="too large"):
         kept.write(lines)
     assert kept.content() == SHORT
@@ -190,24 +218,21 @@ def test_lines_for_which_there_is_no_room_are_not_there_at_all(file: Path) -> No
 
 def asked(go: str, call: int, text: str) -> bytes:
     request = Request(messages=(Message(role="user", content=text),))
-    return journal.line("request", go=go, attempt=1, call=call, reserved=0.5, request=request)
+    return line("request", go=go, attempt=1, call=call, reserved=0.5, request=request)
 
 
 def replied(go: str, call: int, text: str) -> bytes:
-    return journal.line("reply", go=go, attempt=1, call=call, reply=Reply(text=text, usage=Usage(cost=0.1)))
+    return line("reply", go=go, attempt=1, call=call, reply=Reply(text=text, usage=Usage(cost=0.1)))
 
 
 def begun(go: str, event: str = "attempt_started") -> bytes:
-    return journal.line(event, go=go, attempt=1, model="m", sampling=SAMPLING)
+    return line(event, go=go, attempt=1, model="m", sampling=SAMPLING)
 
 
 def calls(content: bytes) -> list[list[tuple[str, str]]]:
     """(question, reply) of each go."""
     return [
-        [
-            (call.question["messages"][0]["content"], call.reply["text"] if call.reply else "")
-            for call in go.calls.values()
-        ]
+        [(call.question.messages[0].content, call.reply.text if call.reply else "") for call in go.calls.values()]
         for go in attempt_log.read(journal.read(content))
     ]
 

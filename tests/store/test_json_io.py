@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrial.store.json_io import from_json, to_json, to_jsonl
+from retrial.store.json_io import decode, from_json, to_json, to_jsonl
 from retrial.types import Outcome
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -56,3 +56,15 @@ def test_values_of_ours_become_plain() -> None:
 def test_what_does_not_belong_in_a_file_is_refused() -> None:
     with pytest.raises(TypeError, match="bytes does not belong in a file"):
         to_json({"value": b""})
+
+
+def test_a_value_of_ours_is_read_back_without_the_fields_of_other_versions() -> None:
+    value = Value(outcome=Outcome.RESOLVED, places=(), names=frozenset("b"), nothing={"a": 1})
+    assert decode({**json.loads(to_json(value)), "more": 1}, Value) == value
+
+
+def test_a_field_that_is_wrong_is_named_by_its_path() -> None:
+    with pytest.raises(ValueError, match=r"Expected `int`, got `str` - at `\$.nothing\[...\]`"):
+        decode({"outcome": "resolved", "places": [], "names": [], "nothing": {"a": "1"}}, Value)
+    with pytest.raises(ValueError, match="missing required field `places`"):
+        decode({"outcome": "resolved"}, Value)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from retrial.attempts import AgentResult, Attempt
-from retrial.chat import Message, Reply, Request, ToolCall, Usage
-from retrial.predict.metering.metered_chat import Sampling
+from retrial.chat import Message, Reply, Request, Sampling, ToolCall, Usage
 from retrial.store import transcript
 from retrial.store.journal import Journal
 from retrial.store.predictions import attempt_record
 from retrial.types import Outcome, Status, Verdict
+from tests.support.journals import append
 
 HOSTILE = "# A heading\n\n```\n## in a fence\n````python\nx\n````\n~~~\n`````\n"
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
@@ -30,26 +30,26 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def begin(journal: Journal, number: int = 1) -> None:
-    journal.append("attempt_started", attempt=number, model="gpt-test", sampling=SAMPLING)
+    append(journal, "attempt_started", attempt=number, model="gpt-test", sampling=SAMPLING)
 
 
 def ask(journal: Journal, *messages: Message, reply: Reply | None = None) -> None:
-    journal.append("request", attempt=1, model="gpt-test", request=Request(messages=messages))
+    append(journal, "request", attempt=1, model="gpt-test", request=Request(messages=messages))
     if reply is not None:
-        journal.append("reply", attempt=1, model="gpt-test", reply=reply)
+        append(journal, "reply", attempt=1, model="gpt-test", reply=reply)
 
 
 def end(journal: Journal, number: int = 1, **fields: Any) -> None:
     attempt = Attempt(number=number, round=2, model="gpt-test", edit_format="diff", seed=3, temperature=0.7, **fields)
-    journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
+    append(journal, "attempt_ended", attempt=number, result=attempt_record(attempt))
 
 
 def check(journal: Journal, key: str, **fields: Any) -> None:
-    journal.append("check", key=key, verdict=Verdict(**fields))
+    append(journal, "check", key=key, verdict=Verdict(**fields))
 
 
 def shown(journal: Journal, outcome: str = "plausible") -> str:
-    return transcript.markdown("one", outcome, journal.lines())
+    return transcript.markdown("one", outcome, journal.events())
 
 
 def outside_fences(page: str) -> list[str]:
@@ -100,7 +100,7 @@ def test_nothing_that_anyone_says_can_break_the_page(journal: Journal) -> None:
     check(journal, "k", outcome=Outcome.TESTS_FAILED, reason=HOSTILE, stdout=HOSTILE, lint=(HOSTILE,))
     effort = AgentResult(edit_outcome=False, notes=(HOSTILE,))
     end(journal, patch=HOSTILE, effort=effort, error=HOSTILE)
-    journal.append("agent_chat", messages=(Message(role="assistant", content=HOSTILE),))
+    append(journal, "agent_chat", messages=(Message(role="assistant", content=HOSTILE),))
     own = {"# one", "## Attempt 1: gpt-test (round 2, diff, seed 3, temperature 0.7)", "### patch"}
     roles = {"### user", "### assistant", "### tool, to `a'b`", "### check: tests_failed"}
     assert set(headings(shown(journal, HOSTILE))) == own | roles
@@ -136,7 +136,7 @@ def test_an_attempt_that_ended_in_an_error_keeps_its_chat(journal: Journal) -> N
     begin(journal)
     ask(journal, USER, reply=Reply(text="First."))
     ask(journal, USER, Message(role="assistant", content="First."), Message(role="user", content="Again."))
-    journal.append("failed", attempt=1, model="gpt-test", reason="the provider is on fire")
+    append(journal, "failed", attempt=1, model="gpt-test", reason="the provider is on fire")
     end(journal, error="the provider is on fire")
     page = shown(journal, "not measured: the provider is on fire")
     assert "First." in page
@@ -183,10 +183,10 @@ def test_every_call_says_what_it_took(journal: Journal, usage: Usage, words: str
 def test_the_last_check_is_shown_once_though_it_is_asked_twice(journal: Journal) -> None:
     begin(journal)
     check(journal, "k", outcome=Outcome.TESTS_FAILED, stdout="assert 1 == 2")
-    journal.append("check", key="k")
+    append(journal, "check", key="k")
     end(journal)
     begin(journal, 2)
-    journal.append("check", key="k")
+    append(journal, "check", key="k")
     end(journal, 2)
     assert shown(journal).count("assert 1 == 2") == 2, "once for each attempt"
 
@@ -212,7 +212,7 @@ def test_of_a_task_that_was_begun_again_only_the_last_go_is_shown(journal: Journ
     begin(journal)
     ask(journal, Message(role="user", content="The first go."))
     end(journal, error="down")
-    journal.append("not_measured", reason="the provider is down")
+    append(journal, "not_measured", reason="the provider is down")
     begin(journal)
     ask(journal, Message(role="user", content="The second go."), reply=Reply(text="Here."))
     end(journal)
@@ -223,7 +223,7 @@ def test_of_a_task_that_was_begun_again_only_the_last_go_is_shown(journal: Journ
 
 
 def test_a_task_that_was_never_begun_says_why(journal: Journal) -> None:
-    journal.append("not_measured", reason="no image")
+    append(journal, "not_measured", reason="no image")
     assert shown(journal, "not measured: no image").startswith("# one\n\n**Result:** not measured: no image\n")
 
 
@@ -255,3 +255,18 @@ def test_it_names_the_test_files_of_a_check_and_those_that_were_given_up(journal
     lines = outside_fences(shown(journal))
     assert "Test files: `a/test_a.py`." in lines
     assert f"- given up: {given_up[0]}" in lines
+
+
+def test_it_is_read_back_whatever_stands_in_its_fences(journal: Journal) -> None:
+    begin(journal)
+    ask(journal, Message(role="user", content=HOSTILE), reply=Reply(text="\n"))
+    check(journal, "k", outcome=Outcome.TESTS_FAILED, reason="one failed", tests={"a": Status.FAILED})
+    end(journal, patch=PATCH)
+    (attempt,) = transcript.attempts(journal.events())
+    (read_back,) = transcript.from_markdown(shown(journal))
+    assert read_back.heading == attempt.heading
+    # A fence ends its text with a line of its own.
+    assert [(part.text, part.heading, part.language) for part in read_back.parts] == [
+        (part.text.removesuffix("\n"), part.heading, part.language) for part in attempt.parts
+    ]
+    assert transcript.from_markdown("## Attempt 1\n\n```text\nit was cut")[0].parts[0].text == "it was cut"

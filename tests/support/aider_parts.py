@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from retrial.benchmarks.exercism.exercise import FolderTree
+from retrial.chat import Sampling
 from retrial.models.prices import Price
-from retrial.predict.metering.metered_chat import MeteredChat, Sampling
+from retrial.predict.metering.model_session import ModelSession
 from retrial.predict.plan import NoModel
 from retrial.protocols import Workspace
 from retrial.types import Environment, Outcome, Task, Verdict
-from tests.support.drivers import a_driver
+from tests.support.drivers import a_ledger
 
 STUB = "def add(a, b):\n    pass\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
@@ -33,9 +34,9 @@ def a_task(folder: Path) -> Task:
     )
 
 
-def a_chat(folder: Path) -> MeteredChat:
+def a_chat(folder: Path) -> ModelSession:
     sampling = Sampling(temperature=0.7, seed=1, max_tokens=99, seconds=300.0)
-    return MeteredChat(NoModel("gpt-test"), sampling, a_driver(folder, "x"), Price(prompt=1, completion=1), "x", 1)
+    return ModelSession(NoModel("gpt-test"), Price(prompt=1, completion=1), sampling, a_ledger(folder, "x"), 1)
 
 
 def verdict(workspace: Workspace) -> Verdict:

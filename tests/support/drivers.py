@@ -1,4 +1,4 @@
-"""A driver for one task, without a run around it."""
+"""A ledger for one task, without a run around it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from pathlib import Path
 
 from retrial.executors.limiter import FairLimiter
 from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService, TaskDriver
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.model_session import TaskLedger
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop
 
 
-def a_driver(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskDriver:
+def a_ledger(folder: Path, instance_id: str, budget: Budget | None = None, limit: float | None = None) -> TaskLedger:
     """Its journal is that of a run `r` below the folder."""
     stop = Stop()
-    return TaskDriver(
+    return TaskLedger(
         instance_id, DriverService(Run(folder, "r"), budget or Budget(None), FairLimiter(1, stop), stop), limit
     )

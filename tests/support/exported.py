@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from retrial.grading.tamper_report import Tampering
+from retrial.reports.records import Results
 from retrial.reports.results import Report, results
-from retrial.score.make_row import scored_row
+from retrial.score.save import scored_row
 from retrial.score.scorer import Scored
-from retrial.store import history
-from retrial.store.json_io import to_json
 from retrial.store.runs import Run
 from retrial.types import Outcome, Status, Verdict
-from tests.support.rows import attempt, record, row
+from tests.support.rows import attempt, record, row, summary
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x00 \ud800 ]]> <script>alert(1)</script> | a | b |\n\n# title\n`code` ``` "
@@ -46,8 +44,7 @@ def one_of_each(reason: str = "why") -> tuple[Scored, ...]:
     )
 
 
-def content(scored: Sequence[Scored], **fields: Any) -> dict[str, Any]:
-    """As results.json has it."""
+def content(scored: Sequence[Scored], **fields: Any) -> Results:
     known: dict[str, Any] = {
         "run": "trial",
         "benchmark": "bench",
@@ -60,14 +57,13 @@ def content(scored: Sequence[Scored], **fields: Any) -> dict[str, Any]:
         "command": "python harness.py",
         **fields,
     }
-    found: dict[str, Any] = json.loads(to_json(results(Report(scored=tuple(map(scored_row, scored)), **known))))
-    return found
+    return results(Report(scored=tuple(map(scored_row, scored)), **known))
 
 
 def records(*ids: str, attempts: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:
     """What phase 1 left of these."""
     found = attempts or (attempt(tests_outcomes=[True]),)
-    return {name: history.prediction_summary(record(name, *found, **fields)) for name in ids}
+    return {name: summary(record(name, *found, **fields)) for name in ids}
 
 
 def a_run(home: Path, scored: Sequence[Scored] = (), *, chats: bool = True, **config: Any) -> Run:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retrial.patches.apply import patched
-from retrial.patches.names import quote
+from retrial.patches.git import quote
 from retrial.patches.parser import Change
 from retrial.patches.policy import select
 from retrial.types import Environment, Task

@@ -11,13 +11,14 @@ from retrial import registry
 from retrial.agents import edit
 from retrial.attempts import Attempt, Prediction
 from retrial.chat import Reply, Request
+from retrial.checks import Check
 from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.protocols import AgentContext, Context
-from retrial.types import Check, Environment, Task
-from tests.support.drivers import a_driver
+from retrial.types import Environment, Task
+from tests.support.drivers import a_ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,14 @@ def predict(
     edit_format: str = "whole",
     map_tokens: int = 2048,
     tries: int = 1,
-    tests: Callable[[Iterable[str], int | None], Check | str] = lambda edited, most: "there are no tests",
+    tests: Callable[[], Check | str] = lambda: "there are no tests",
 ) -> Prediction:
     """All attempts of the built-in agent; `tests` chooses the visible ones."""
+
+    class Tests:
+        def visible(self, instance_id: str, edited: Iterable[str], most: int | None) -> Check | str:
+            return tests()
+
     options = HarnessOptions(map_tokens=map_tokens)
     context = AgentContext(options=options, model=model.name, edit_format=edit_format)
     rung = Rung(
@@ -102,5 +108,5 @@ def predict(
     ladder = Ladder(rungs=(rung,), tries=tries, seconds=300, name="x")
     # Never asked: there are no tests.
     sandbox = registry.module("sandboxes", "bwrap").make(Context(options=options))
-    check = VisibleCheck(task, tests, sandbox, verdict_cache.Verdicts(folder))
-    return solve(task, ladder, check, a_driver(folder, task.instance_id))
+    check = VisibleCheck(Tests(), task, sandbox, verdict_cache.Verdicts(folder))  # type: ignore[arg-type]
+    return solve(task, ladder, check, a_ledger(folder, task.instance_id))

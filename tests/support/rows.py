@@ -8,15 +8,24 @@ from typing import Any
 
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.benchmarks.swebench import container_script, official_grader
+from retrial.benchmarks.swebench.official_grader import GRADER, OfficialCheck, OfficialTests
+from retrial.checks import Check
 from retrial.grading.judge import judge
 from retrial.patches.apply import diff
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored
-from retrial.types import Check, Environment, Execution, OfficialTests, Outcome, Task, Verdict
+from retrial.store import records
+from retrial.store.records import PredictionSummary
+from retrial.types import Environment, Execution, Outcome, Task, Verdict
 
 REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))
 CHECK = Check(
-    script="run", files={"lean.sh": b"#!/bin/bash\npytest t.py\n"}, result_parser="", required=REQUIRED, timeout=1800
+    script="run",
+    files={"lean.sh": b"#!/bin/bash\npytest t.py\n"},
+    result_parser="",
+    grader=GRADER,
+    grader_data=OfficialCheck(tests=REQUIRED),
+    timeout=1800,
 )
 TREE = "/testbed"
 PASSED = ("PASSED t.py::new", "PASSED t.py::old")
@@ -94,6 +103,11 @@ def record(instance_id: str = "one", *attempts: dict[str, Any], chosen: int = 1,
         "tries": len(attempts) or 1,
         "all_results": list(attempts) or [attempt()],
     }
+
+
+def summary(whole: dict[str, Any]) -> PredictionSummary:
+    """What is kept of such a record in memory."""
+    return records.summary(records.read_record(whole))
 
 
 def attempt(number: int = 1, cost: float | None = 0.5, **fields: Any) -> dict[str, Any]:

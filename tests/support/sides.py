@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from retrial.reports.analysis.run_conditions import Side
+from retrial.reports.analysis.run_conditions import Side, read_back
+from retrial.reports.records import Results
 from retrial.reports.results import Report, results
-from retrial.score.make_row import scored_row
-from retrial.store.json_io import to_json
+from retrial.score.save import scored_row
+from retrial.store.json_io import decode
+from retrial.store.manifest import Manifest
 from retrial.types import Outcome
 from tests.support.rows import row
 
@@ -40,8 +41,8 @@ CONFIG: Mapping[str, Any] = {
 OUTCOMES = {"+": Outcome.RESOLVED, "-": Outcome.TESTS_FAILED, "e": Outcome.PATCH_EMPTY, "?": Outcome.NOT_MEASURED}
 
 
-def content(name: str, outcomes: str, provenance: Mapping[str, Any] = PROVENANCE, **fields: Any) -> dict[str, Any]:
-    """results.json of a run of so many tasks: `+` resolved, `-` failed, `e` empty, `?` not measured, ` ` not asked."""
+def content(name: str, outcomes: str, provenance: Mapping[str, Any] = PROVENANCE, **fields: Any) -> Results:
+    """Those of a run of so many tasks: `+` resolved, `-` failed, `e` empty, `?` not measured, ` ` not asked."""
     scored = tuple(
         scored_row(row(f"task-{number:04}", OUTCOMES[letter]))
         for number, letter in enumerate(outcomes)
@@ -56,9 +57,8 @@ def content(name: str, outcomes: str, provenance: Mapping[str, Any] = PROVENANCE
         provenance=provenance,
         **fields,
     )
-    read_back: dict[str, Any] = json.loads(to_json(results(report)))
-    return read_back
+    return results(report)
 
 
 def side(name: str, outcomes: str, config: Mapping[str, Any] = CONFIG, **fields: Any) -> Side:
-    return Side(name=name, content=content(name, outcomes, **fields), config=config)
+    return Side(name=name, results=read_back(content(name, outcomes, **fields)), config=decode(config, Manifest))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import random
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
-from retrial.chat import Reply, Usage
+from retrial.chat import Message, Reply, Request, Sampling, Usage
 from retrial.patches.apply import diff
+from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
-from retrial.score.make_row import scored_row
 from retrial.score.predictions_file import Submission
+from retrial.score.save import scored_row
 from retrial.score.scorer import Scored, eval_log
-from retrial.store import history, transcript
-from retrial.store.journal import Line
-from retrial.store.json_io import to_json
-from retrial.store.predictions import prediction_record
+from retrial.store import journal, transcript
+from retrial.store.events import AttemptEnded, AttemptStarted, Event, Question, Replied, Requested, VisibleChecked
+from retrial.store.predictions import attempt_record, prediction_record
+from retrial.store.records import PredictionSummary, summary
 from retrial.store.runs import Run
 from retrial.types import Environment, Outcome, Status, Task, Verdict
 
@@ -37,19 +37,21 @@ FAILURES = (
 NAME = "edit--openai-gpt-small--anthropic-claude-large"
 
 
-def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") -> tuple[Run, dict[str, Any]]:
-    """The run and its results.json; `more` is said by every model."""
+def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") -> tuple[Run, Results]:
+    """The run and its results; `more` is said by every model."""
     run = Run(home, name)
     made = random.Random(seed)
     run.write_config({"program": "harness.py", "run": name, "started": "2026-01-02T03:04:05+00:00", "identity": {}})
-    rows, records, bundle = list[ScoredRow](), dict[str, history.PredictionSummary](), list[dict[str, str]]()
+    rows, records, bundle = list[ScoredRow](), dict[str, PredictionSummary](), list[dict[str, str]]()
     for number in range(size):
-        scored, prediction, chat = _one(made, number, more)
+        scored, prediction, events = _one(made, number, more)
         record = prediction_record(prediction)
+        run.journal(prediction.instance_id).write(b"".join(map(journal.line, events)))
+        chat = transcript.markdown(prediction.instance_id, "synthetic", events)
         run.write_prediction(prediction.instance_id, record, chat)
         run.write_log(prediction.instance_id, NAME, eval_log(scored))
         rows.append(scored_row(scored))
-        records[prediction.instance_id] = history.prediction_summary(json.loads(to_json(record)))
+        records[prediction.instance_id] = summary(record)
         bundle.append(
             {
                 "instance_id": prediction.instance_id,
@@ -58,19 +60,19 @@ def write(home: Path, name: str, size: int, *, seed: int = 7, more: str = "") ->
             }
         )
     run.write_bundle(bundle)
-    content: dict[str, Any] = json.loads(to_json(results(_report(name, rows, records))))
-    run.write_results(content)
-    return run, content
+    found = results(_report(name, rows, records))
+    run.write_results(found)
+    return run, found
 
 
-def _report(name: str, rows: list[ScoredRow], records: dict[str, history.PredictionSummary]) -> Report:
-    attempts = [attempt for record in records.values() for attempt in record["all_results"]]
+def _report(name: str, rows: list[ScoredRow], records: dict[str, PredictionSummary]) -> Report:
+    attempts = [attempt for record in records.values() for attempt in record.all_results]
     spent = Usage(
         calls=len(attempts),
-        prompt_tokens=sum(attempt["prompt_tokens"] for attempt in attempts),
-        completion_tokens=sum(attempt["completion_tokens"] for attempt in attempts),
-        cost=sum(attempt["cost"] for attempt in attempts),
-        seconds=sum(attempt["model_seconds"] for attempt in attempts),
+        prompt_tokens=sum(attempt.prompt_tokens for attempt in attempts),
+        completion_tokens=sum(attempt.completion_tokens for attempt in attempts),
+        cost=sum(attempt.cost or 0.0 for attempt in attempts),
+        seconds=sum(attempt.model_seconds for attempt in attempts),
     )
     return Report(
         run=name,
@@ -90,7 +92,7 @@ def _report(name: str, rows: list[ScoredRow], records: dict[str, history.Predict
     )
 
 
-def _one(made: random.Random, number: int, more: str) -> tuple[Scored, Prediction, str]:
+def _one(made: random.Random, number: int, more: str) -> tuple[Scored, Prediction, list[Event]]:
     language = LANGUAGES[number % len(LANGUAGES)]
     instance_id = f"{language}_{'-'.join(made.choices(WORDS, k=2))}_{number:04d}"
     goes = made.choice((1, 1, 1, 2, 3))
@@ -98,9 +100,8 @@ def _one(made: random.Random, number: int, more: str) -> tuple[Scored, Predictio
     outcome = Outcome.RESOLVED if resolved else made.choice(FAILURES)
     attempts = [_attempt(made, k, resolved and k == goes, outcome) for k in range(1, goes + 1)]
     prediction = Prediction(instance_id=instance_id, model_name_or_path=NAME, attempts=tuple(attempts), tries=2)
-    lines = [line for attempt in attempts for line in _lines(made, attempt, more)]
-    chat = transcript.markdown(instance_id, "synthetic", [json.loads(to_json(line)) for line in lines])
-    return _scored(made, prediction, language, outcome), prediction, chat
+    events = [event for attempt in attempts for event in _events(made, attempt, more)]
+    return _scored(made, prediction, language, outcome), prediction, events
 
 
 def _attempt(made: random.Random, number: int, right: bool, outcome: Outcome) -> Attempt:
@@ -138,33 +139,27 @@ def _attempt(made: random.Random, number: int, right: bool, outcome: Outcome) ->
     )
 
 
-def _lines(made: random.Random, attempt: Attempt, more: str) -> list[Line]:
+def _events(made: random.Random, attempt: Attempt, more: str) -> list[Event]:
     """Of its journal: a system prompt, the task, and for every turn a reply and what the tests said."""
-    from retrial.store.predictions import attempt_record
-
-    common = {"attempt": attempt.number, "model": attempt.model, "go": "g"}
-    sampling = {"temperature": attempt.temperature, "seed": attempt.seed, "max_tokens": 8192, "seconds": 300}
-    lines: list[Line] = [{"event": "attempt_started", "sampling": sampling, **common}]
-    system = {"role": "system", "content": "You are an expert programmer. " + " ".join(WORDS * 8), "calls": []}
-    user = {"role": "user", "content": f"# Task\n\n{_prose(made, 12)}\n```\n{_code(made, 30)}```\n", "calls": []}
-    messages = [system, user]
+    number, verdict = attempt.number, attempt.verdict or Verdict(outcome=Outcome.TESTS_FAILED)
+    sampling = Sampling(temperature=attempt.temperature, seed=attempt.seed, max_tokens=8192, seconds=300)
+    found: list[Event] = [AttemptStarted(attempt=number, model=attempt.model, sampling=sampling)]
+    messages = [
+        Message(role="system", content="You are an expert programmer. " + " ".join(WORDS * 8)),
+        Message(role="user", content=f"# Task\n\n{_prose(made, 12)}\n```\n{_code(made, 30)}```\n"),
+    ]
     for call in range(1, attempt.usage.calls + 1):
         text = f"{_prose(made, 3)}\nsolution.py\n```python\n{_code(made, 60)}```\n\n{_prose(made, 2)}{more}"
         reply = Reply(text=text, usage=Usage(calls=1, prompt_tokens=900, completion_tokens=700, cost=0.01, seconds=4.0))
-        lines.append({"event": "request", "request": {"messages": list(messages)}, "call": call, **common})
-        lines.append({"event": "reply", "reply": json.loads(to_json(reply)), "call": call, **common})
+        asked = Question.of(Request(messages=tuple(messages)))
         failed = "".join(f"FAILED tests::{_words(made, 4, '_')} - assert {call} == 2\n" for _ in range(20))
-        lines.append({"event": "check", "key": f"{call}", "call": call, "verdict": _said(attempt, failed), **common})
-        messages += [
-            {"role": "assistant", "content": text, "calls": []},
-            {"role": "user", "content": failed, "calls": []},
+        found += [
+            Requested(attempt=number, call=call, request=asked),
+            Replied(attempt=number, call=call, reply=reply),
+            VisibleChecked(attempt=number, call=call, key=f"{call}", verdict=replace(verdict, stdout=failed)),
         ]
-    return [*lines, {"event": "attempt_ended", "result": json.loads(to_json(attempt_record(attempt))), **common}]
-
-
-def _said(attempt: Attempt, output: str) -> dict[str, Any]:
-    verdict: dict[str, Any] = json.loads(to_json(attempt.verdict))
-    return {**verdict, "stdout": output, "stderr": "", "telling": "", "lint": []}
+        messages += [Message(role="assistant", content=text), Message(role="user", content=failed)]
+    return [*found, AttemptEnded(attempt=number, result=attempt_record(attempt))]
 
 
 def _scored(made: random.Random, prediction: Prediction, language: str, outcome: Outcome) -> Scored:

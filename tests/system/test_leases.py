@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from retrial.sandboxes.prepare import remove_orphans
-from retrial.system import leases, scratch
-from retrial.system.files import write_atomically
-from retrial.system.leases import ResourceKind
+from retrial.system import locks
+from retrial.system.files import scratch_folder, scratch_prefix, write_atomically
+from retrial.system.locks import ResourceKind
 from tests.conftest import PROJECT
 from tests.parts import require
 
@@ -21,17 +21,18 @@ from tests.parts import require
 MAKER = """
 import os, subprocess, sys, tempfile
 from pathlib import Path
-from retrial.system import leases, scratch
+from retrial.system import locks
+from retrial.system.files import scratch_folder, scratch_prefix
 
 where = Path(sys.argv[1])
-half = leases.register(leases.ResourceKind.FILES, where)
+half = locks.register_resource(locks.ResourceKind.FILES, where)
 (where / f".results.json.{half}.x").write_text("half")
-mark = leases.register(leases.ResourceKind.PROCESSES, "")
-child = subprocess.Popen(["sleep", "1000"], env={leases.VARIABLE: mark}, start_new_session=True)
+mark = locks.register_resource(locks.ResourceKind.PROCESSES, "")
+child = subprocess.Popen(["sleep", "1000"], env={locks.VARIABLE: mark}, start_new_session=True)
 # On a busy machine a new program may not have its variables yet.
 while not Path(f"/proc/{child.pid}/environ").read_bytes():
     pass
-with scratch.folder(where=where) as folder:
+with scratch_folder(where=where) as folder:
     (folder / "file").write_text("content")
     print(folder, child.pid, flush=True)
     sys.stdin.read()
@@ -92,7 +93,7 @@ def test_what_a_killed_process_left_is_removed_and_said(
         assert list(maker.where.iterdir()) == []
         assert not lives(maker.child)
     assert "1 process, 1 folder, 1 file" in capsys.readouterr().err
-    assert os.listdir(cache / leases.FOLDER) == []
+    assert os.listdir(cache / locks.ALIVE) == []
 
 
 def test_what_a_living_process_has_is_its_own(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_who_ends_by_itself_leaves_no_trace(tmp_path: Path, cache: Path) -> None
         os.kill(maker.child, 9)
         maker.end()
     assert not maker.folder.exists()
-    assert os.listdir(cache / leases.FOLDER) == []
+    assert os.listdir(cache / locks.ALIVE) == []
 
 
 def test_an_owner_of_another_cache_is_somebody_else(
@@ -133,7 +134,7 @@ def test_an_owner_of_another_machine_cannot_be_judged_and_one_of_an_earlier_boot
 ) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / leases.FOLDER).iterdir()
+        [file] = (cache / locks.ALIVE).iterdir()
         first, *rest = file.read_text().splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), **changed}), *rest]) + "\n")
         remove_orphans()
@@ -145,7 +146,7 @@ def test_what_another_namespace_of_this_machine_made_is_left_to_whoever_sees_it(
     """A container with the same cache has another /dev/shm and other processes: it finds nothing there."""
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / leases.FOLDER).iterdir()
+        [file] = (cache / locks.ALIVE).iterdir()
         before = file.read_text()
         first, *rest = before.splitlines()
         file.write_text("\n".join([json.dumps({**json.loads(first), "namespaces": "others"}), *rest]) + "\n")
@@ -159,7 +160,7 @@ def test_what_another_namespace_of_this_machine_made_is_left_to_whoever_sees_it(
 def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_path: Path, cache: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / leases.FOLDER).iterdir()
+        [file] = (cache / locks.ALIVE).iterdir()
         with file.open("a") as notes:
             print(json.dumps({"kind": ResourceKind.CONTAINERS, "place": f"unix://{tmp_path}/no.sock"}), file=notes)
         remove_orphans()
@@ -169,16 +170,16 @@ def test_what_cannot_be_removed_is_tried_again_and_stands_in_nobodys_way(tmp_pat
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"machine": 1}', '{"machine": "m", "boot": "b", "pid": "x"}'])
 def test_a_file_that_says_nothing_is_nobodys(cache: Path, content: str) -> None:
-    folder = cache / leases.FOLDER
+    folder = cache / locks.ALIVE
     folder.mkdir(parents=True)
     (folder / "odd").write_text(content)
-    assert list(leases.expired()) == []
+    assert list(locks.expired_leases()) == []
 
 
 def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / leases.FOLDER).iterdir()
+        [file] = (cache / locks.ALIVE).iterdir()
         with file.open("a") as notes:
             notes.write('{"kind": "fol')
         remove_orphans()
@@ -188,9 +189,9 @@ def test_a_torn_note_does_not_take_the_others_with_it(tmp_path: Path, cache: Pat
 def test_of_two_that_start_at_once_one_removes(tmp_path: Path) -> None:
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        first = leases.expired()
+        first = locks.expired_leases()
         assert next(first).made
-        assert list(leases.expired()) == []
+        assert list(locks.expired_leases()) == []
         first.close()
         remove_orphans()
         assert not maker.folder.exists()
@@ -201,8 +202,8 @@ def test_a_folder_that_only_looks_like_an_orphan_stays(tmp_path: Path, cache: Pa
     (precious / "data").mkdir(parents=True)
     with Maker(tmp_path / "here") as maker:
         maker.kill()
-        [file] = (cache / leases.FOLDER).iterdir()
-        link = maker.where / f"{scratch.prefix(file.name)}link"
+        [file] = (cache / locks.ALIVE).iterdir()
+        link = maker.where / f"{scratch_prefix(file.name)}link"
         link.symlink_to(precious)
         remove_orphans()
         assert (precious / "data").is_dir() and link.is_symlink()
@@ -212,16 +213,16 @@ def test_a_folder_that_only_looks_like_an_orphan_stays(tmp_path: Path, cache: Pa
 def test_where_nothing_can_be_noted_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RETRIAL_CACHE", str(tmp_path / "file"))
-    with scratch.folder(where=tmp_path) as folder:
+    with scratch_folder(where=tmp_path) as folder:
         assert folder.is_dir()
     assert not folder.exists()
 
 
 def test_a_fork_is_somebody_else() -> None:
-    mine = leases.current().name
+    mine = locks.current_lease().name
     read, write = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(write, leases.current().name.encode())
+        os.write(write, locks.current_lease().name.encode())
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 100).decode() not in ("", mine)
@@ -234,7 +235,7 @@ def test_a_file_under_way_carries_our_name_and_is_gone_when_it_could_not_be_made
     with pytest.raises(OSError, match="there"):
         write_atomically(tmp_path / "there", b"content")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    [(kind, place)] = leases.current()._places
+    [(kind, place)] = locks.current_lease()._places
     assert (kind, place) == (ResourceKind.FILES, str(tmp_path))
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from retrial.store.events import Replied
 from retrial.store.runs import Run
 from retrial.system.secrets import HIDDEN, MASKER, SecretMasker, redact_by_name
+from tests.support.journals import append
 from tests.support.rows import edit, record
 
 KEY = "sk-Test/5f1c+09d2=a77b&4e"
@@ -210,11 +212,11 @@ def test_a_variable_that_only_looks_like_a_key_changes_no_patch_and_no_reply(
     run.write_prediction("one", record("one", model_patch=edit("a.py", f"{code}\n")), f"# {code}\n")
     run.write_bundle([{"instance_id": "one", "model_name_or_path": "m", "model_patch": code}])
     run.write_official("one", {"patch.diff": code.encode(), "test_output.txt": code.encode()})
-    run.journal("one").append("reply", text=code)
+    append(run.journal("one"), "reply", reply={"text": code})
     (kept,) = run.predictions()
-    assert code in kept["model_patch"] and "masked" not in kept
+    assert code in (kept.model_patch or "") and not kept.masked
     assert "one.json contains the value of an environment variable that is named like a key" in capsys.readouterr().err
-    assert [line["text"] for line in run.journal("one").lines()] == [code]
+    assert [event.reply.text for event in run.journal("one").events() if isinstance(event, Replied)] == [code]
     assert run.patches() == {"one": code}
     assert (run.logs / "one" / "patch.diff").read_text() == code
     assert HIDDEN in run.chat("one") and HIDDEN in (run.logs / "one" / "test_output.txt").read_text()
@@ -226,8 +228,8 @@ def test_a_prediction_whose_patch_was_masked_says_so(tmp_path: Path, capsys: pyt
     run = Run(tmp_path, "R")
     for name, content in (("one", f'key = "{key}"\n'), ("two", "key = None\n")):
         run.write_prediction(name, record(name, model_patch=edit("a.py", content)), f"# {key}\n")
-        run.journal(name).append("reply", text=key)
-    assert [each.get("masked") for each in run.predictions()] == [True, None]
+        append(run.journal(name), "reply", reply={"text": key})
+    assert [each.masked for each in run.predictions()] == [True, False]
     said = capsys.readouterr().err
     assert "one.json contained a key; the key was masked" in said and "two.json" not in said
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]

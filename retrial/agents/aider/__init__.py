@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +19,13 @@ from retrial.agents.aider.install import Installation
 from retrial.agents.edit import FEEDBACK_LINES, LAZY
 from retrial.agents.edit.prompts import FAILED
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
-from retrial.agents.prompts import TASK, WHOLE_REPOSITORY, offered
-from retrial.attempts import AgentResult
-from retrial.chat import Usage
+from retrial.agents.prompts import TASK, WHOLE_REPOSITORY
+from retrial.attempts import AgentResult, Facts
+from retrial.chat import Json, Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.models.failures import Failure, sentence
 from retrial.options import HarnessOptions
-from retrial.protocols import AgentContext, Chat, Workspace
+from retrial.protocols import AgentContext, Chat, Workspace, WorkspaceCheck
 from retrial.system import paths
 from retrial.system.console import say
 from retrial.types import Outcome, Task, Verdict
@@ -60,13 +60,13 @@ class AiderAgent:
         self._installation, self._cell, self._route = installation, cell, route
         self._format, self._options = edit_format, options
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         """For run.json."""
         found = self._installation
         about = {"name": "aider", "version": found.version, "python": found.python_version}
         return {**about, **self._cell.describe()}
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         verdicts: list[Verdict] = []
 
         def test() -> Verdict:
@@ -94,9 +94,9 @@ class AiderAgent:
             files={"driver.py": DRIVER.read_bytes(), "settings.json": settings.encode()},
         )
 
-    def _settings(self, task: Task) -> dict[str, object]:
+    def _settings(self, task: Task) -> dict[str, Json]:
         options = self._options
-        names = ", ".join(offered(task))
+        names = ", ".join(task.offered)
         opening, failed = (WHOLE_REPOSITORY, FAILED_THERE) if task.whole_repository else (TASK, FAILED)
         timeout = options.request_timeout_seconds
         return {
@@ -111,7 +111,7 @@ class AiderAgent:
             "extra_body": json.loads(options.extra_body or "{}"),
             "extra_params": {"timeout": timeout} if timeout else {},
             "repository": task.whole_repository,
-            "editable": [] if task.whole_repository else offered(task),
+            "editable": [] if task.whole_repository else task.offered,
             "read_only": list(task.read_only),
             "map_tokens": options.map_tokens if task.whole_repository else 0,
         }

@@ -17,6 +17,7 @@ from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
 from retrial.languages.python import toolchain
 from retrial.sandboxes.bwrap import toolchain_store
 from retrial.system import paths
+from retrial.system.locks import file_lock
 from retrial.types import fingerprint
 
 REQUIREMENTS = paths.PROJECT / "requirements-aider.txt"
@@ -92,8 +93,7 @@ def own(cache: Path, say: Callable[[str], None]) -> Installation:
     place = (cache / "aider").resolve() / fingerprint(requirements, version)[:16]
     python = place / "env" / "bin" / "python"
     if not (place / toolchain_store.READY).exists():
-        place.mkdir(parents=True, exist_ok=True)
-        with toolchain_store.alone(place) as lock:
+        with file_lock(place / toolchain_store.LOCK) as lock:
             if not (place / toolchain_store.READY).exists():
                 say(f"Installing aider with {version} into {place} (700 MB, once) …")
                 _make(base, place / "env", lock)

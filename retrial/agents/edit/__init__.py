@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 from retrial import formats, registry
 from retrial.agents.edit import file_picker
 from retrial.agents.edit.prompts import FAILED, LINT, UNCHANGED
-from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK, offered
+from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK
 from retrial.attempts import AgentResult
-from retrial.chat import Message, Reply, ToolCall
+from retrial.chat import Edits, Fault, Message, Reply, Tool, ToolCall
 from retrial.errors import AttemptOver, PatchError
 from retrial.patches import policy
-from retrial.patches.names import decode, encode
-from retrial.protocols import AgentContext, Chat, EditFormat, Edits, Fault, Workspace
+from retrial.patches.git import decode, encode
+from retrial.protocols import AgentContext, Chat, EditFormat, Workspace, WorkspaceCheck
 from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
 
@@ -37,7 +36,7 @@ class EditAgent:
         self._reflections = reflections
         self._map_tokens, self._cache = map_tokens, cache
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         session = EditChat(task, workspace, model, check, self._format, self._reflections)
         try:
             if session.open(self._map_tokens, self._cache):
@@ -55,13 +54,13 @@ class EditChat:
         task: Task,
         workspace: Workspace,
         model: Chat,
-        check: Callable[[], Verdict],
+        check: WorkspaceCheck,
         edit_format: EditFormat,
         reflections: int,
     ) -> None:
         self._task, self._workspace, self._model, self._check = task, workspace, model, check
         self._format, self._reflections = edit_format, reflections
-        self._offered = offered(task)
+        self._offered = task.offered
         self._sizes: dict[str, int] = {}
         self.effort = AgentResult(edit_outcome=False)
         self.chat = [Message(role="system", content=edit_format.prompt)]
@@ -147,7 +146,7 @@ class EditChat:
         output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
         return FAILED.format(output=output, files=self._names)
 
-    def _ask(self, tools: tuple[Mapping[str, object], ...] = ()) -> Reply:
+    def _ask(self, tools: tuple[Tool, ...] = ()) -> Reply:
         reply = self._model.ask(tuple(self.chat), tools)
         said = formats.without_reasoning(reply.text)
         self.chat.append(Message(role="assistant", content=said, calls=reply.calls))
@@ -158,7 +157,7 @@ class EditChat:
 
     def _edit(self, reply: Reply) -> str:
         """Apply a reply's edits; returns what is wrong with it, for the model."""
-        found = formats.read(self._format, reply, self._editable_files(), self._allowed)
+        found = self._read(reply)
         unseen = self._unseen(reply, found)
         if unseen.taken:
             self._offered += unseen.taken
@@ -189,7 +188,13 @@ class EditChat:
         if found.fault in (Fault.NO_NAME, Fault.NO_MATCH, Fault.NOT_ALLOWED):
             paths = file_picker.paths(formats.without_reasoning(reply.text), *(call.arguments for call in reply.calls))
         wanted = [path for path in paths if path in self._sizes and path not in self._offered]
-        return file_picker.fitting(wanted, self._sizes, self._offered)
+        return file_picker.fitting(wanted, self._sizes, self._offered) if wanted else file_picker.Named()
+
+    def _read(self, reply: Reply) -> Edits:
+        files = self._editable_files()
+        found = formats.read(self._format, reply, files)
+        refused = [edit.path for edit in found.edits if not self._allowed(edit.path)]
+        return formats.not_allowed(refused, files) if refused else found
 
     def _allowed(self, path: str) -> bool:
         """What was offered, and new files. A file that is there is never written over unseen; one of a repository's

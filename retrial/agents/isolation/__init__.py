@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from retrial.attempts import Facts
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
-from retrial.protocols import Workspace
-from retrial.types import Verdict
+from retrial.protocols import Workspace, WorkspaceCheck
 
 if TYPE_CHECKING:
     from retrial.agents.isolation.grants import Grants
@@ -61,12 +61,12 @@ class Isolation(Protocol):
         """Why nothing can be run in it here, in one sentence; empty when it can."""
         ...
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         """For run.json."""
         ...
 
     def run(
-        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+        self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         """Runs until the program ends or `left()` is 0; `check` answers its test client, and that time is not its own.
 

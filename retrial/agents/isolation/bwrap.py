@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, Age
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
 from retrial.agents.isolation.tests_server import TestsSocket
+from retrial.attempts import Facts
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
-from retrial.protocols import Workspace
+from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import limits, process, user_namespace
-from retrial.types import Verdict
+from retrial.sandboxes.bwrap import limits, privileges, process
 
 VISIBLE = ("/usr", *process.MERGED, *process.ETC_NETWORK)
 """What is there in any case."""
@@ -36,19 +36,19 @@ class BwrapCell:
             return str(error)
         return runner.trial(self, self._given.paths)
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         about = {"cell": "bwrap", "bwrap": process.version(), "limits": limits.method().name}
         return {"isolated": self.isolated, **about, **self._given.describe()}
 
     def run(
-        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+        self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         python, folders = toolchain.interpreter(), map(Path, toolchain.base_folders())
         shown = self._given.shown((*errand.shown, *folders), VISIBLE)
         variables = {**ALWAYS, "PATH": _search_path(shown), **errand.environment, **self._given.variables}
         try:
             if os.geteuid() == 0:
-                workspace.hand_over(user_namespace.ID)
+                workspace.hand_over(privileges.ID)
             with (
                 runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=python) as kit,
                 TestsSocket(kit.folder, check) as tests,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, Age
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
 from retrial.agents.isolation.tests_server import TestsSocket
+from retrial.attempts import Facts
 from retrial.errors import SandboxError
-from retrial.protocols import Workspace
+from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes import docker as engines
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import user_namespace
+from retrial.sandboxes.bwrap import privileges
 from retrial.sandboxes.docker import exit_cause, host_config, images
-from retrial.types import Verdict
 
 PYTHON = "python3"
 """Of the image, for the test client."""
@@ -44,18 +44,18 @@ class DockerCell:
             return str(error)
         return runner.trial(self, self._given.paths)
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         with engines.engine() as client:
             about = {"image": self._image, "image_id": images.identity(client, self._image)}
         return {"isolated": self.isolated, "cell": "docker", **about, **self._given.describe()}
 
     def run(
-        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+        self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         variables = {**ALWAYS, **errand.environment, **self._given.variables}
         try:
             if os.geteuid() == 0:
-                workspace.hand_over(user_namespace.ID)
+                workspace.hand_over(privileges.ID)
             with (
                 runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
                 TestsSocket(kit.folder, check) as tests,
@@ -80,12 +80,12 @@ class DockerCell:
         ]
 
     def _container(self, client: APIClient, kit: StagedFiles, mounts: list[Mount]) -> AbstractContextManager[str]:
-        user = os.getuid() or user_namespace.ID
+        user = os.getuid() or privileges.ID
         return engines.container(
             client,
             self._image,
             entrypoint=list(kit.command),
-            user=f"{user}:{os.getgid() if os.getuid() else user_namespace.ID}",
+            user=f"{user}:{os.getgid() if os.getuid() else privileges.ID}",
             working_dir="/",
             host_config=_host_config(client, mounts),
         )

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from retrial.attempts import Facts
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
-from retrial.system import scratch
+from retrial.system.files import scratch_places
 from retrial.system.paths import secret_paths, secrets_below
 from retrial.system.secrets import MASKER
 
@@ -34,7 +35,7 @@ class Grants:
     secrets: tuple[Path, ...] = ()
     """Where answers, other agents' edits and verdicts are: never in view, whatever lies around them."""
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         """For run.json: names only."""
         return {"paths": [str(path) for path in self.paths], "variables": sorted(self.variables)}
 
@@ -75,7 +76,7 @@ def _path(text: str, secrets: Iterable[Path]) -> Path:
             f"--agent-path {text} is where the agent has something of its own: name what is in it, or move it."
         )
     real = Path(os.path.realpath(path))
-    if any(place.is_relative_to(real) for place in scratch.places()):
+    if any(place.is_relative_to(real) for place in scratch_places()):
         raise UsageError(f"--agent-path {text} is where other agents are at work: name what is in it, or set TMPDIR.")
     for secret in secrets:
         if real.is_relative_to(os.path.realpath(secret)):

@@ -6,18 +6,18 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from retrial.agents.isolation import AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.tests_server import TestsSocket
+from retrial.attempts import Facts
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
-from retrial.protocols import Workspace
+from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes.bwrap import limits
-from retrial.system import leases
-from retrial.types import Verdict
+from retrial.system import locks
 
 
 class HostCell:
@@ -29,14 +29,14 @@ class HostCell:
     def unavailable(self) -> str:
         return ""
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         return {"isolated": self.isolated, "cell": "host", **self._given.describe()}
 
     def run(
-        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+        self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         # If we are killed it lives on, until the next start of a program finds it by this.
-        mark = {leases.VARIABLE: leases.register(leases.ResourceKind.PROCESSES, "")}
+        mark = {locks.VARIABLE: locks.register_resource(locks.ResourceKind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
         names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
         try:

@@ -19,10 +19,10 @@ from retrial.agents.isolation import AgentCommand, AgentExit, Isolation, tests_c
 from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.patches.workspace import Folder
-from retrial.sandboxes import stream as sandbox_stream
-from retrial.sandboxes.bwrap import user_namespace
+from retrial.sandboxes.bwrap import privileges
+from retrial.sandboxes.job_session import receive
 from retrial.sandboxes.supervisor import HeadAndTail
-from retrial.system import scratch
+from retrial.system.files import scratch_folder
 from retrial.types import Limits, Verdict
 
 LIMITS = Limits(memory_mb=8192, processes=4096, cpus=float(os.cpu_count() or 1), disk_mb=4096)
@@ -112,7 +112,7 @@ def laid_out(
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
         if os.geteuid() == 0:
-            os.chown(folder / "out", user_namespace.ID, user_namespace.ID)
+            os.chown(folder / "out", privileges.ID, privileges.ID)
         yield StagedFiles(
             folder=folder,
             command=("/bin/sh", f"{files}/start", *errand.command),
@@ -125,7 +125,7 @@ def laid_out(
 @contextmanager
 def _folder() -> Iterator[Path]:
     """In a folder that is ours alone, one that others may look into if it is shown to them."""
-    with scratch.folder() as holder:
+    with scratch_folder() as holder:
         folder = holder / "files"
         folder.mkdir()
         folder.chmod(0o755)
@@ -159,7 +159,7 @@ def listen(
             ready = {key.fd for key, _ in selector.select(None if tests.busy else seconds)}
             if tests.news in ready:
                 os.eventfd_read(tests.news)
-            if stream in ready and not sandbox_stream.receive(stream, take):
+            if stream in ready and not receive(stream, take):
                 selector.unregister(stream)
                 if ended is None:
                     return False
@@ -224,7 +224,7 @@ def on_no_task(cell: Isolation, command: tuple[str, ...]) -> tuple[AgentExit, st
     Raises: NotMeasured.
     """
     end = time.monotonic() + TRIAL_SECONDS
-    with scratch.folder() as holder:
+    with scratch_folder() as holder:
         workspace = Folder(holder / "work", {})
         workspace.root.mkdir()
         ran = cell.run(AgentCommand(command=command), workspace, _no_tests, lambda: end - time.monotonic())

@@ -10,11 +10,11 @@ import os
 import selectors
 import socket
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from retrial.protocols import WorkspaceCheck
 from retrial.sandboxes.supervisor import HeadAndTail
 from retrial.types import Verdict
 
@@ -35,7 +35,7 @@ class TestsSocket:
 
     __test__ = False
 
-    def __init__(self, folder: Path, check: Callable[[], Verdict]) -> None:
+    def __init__(self, folder: Path, check: WorkspaceCheck) -> None:
         self._check = check
         self._asked = 0
         self._listener = socket.socket(socket.AF_UNIX)

@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from retrial import GRADING, registry
 from retrial.benchmarks.exercism.exercise import (
@@ -22,17 +21,18 @@ from retrial.benchmarks.exercism.exercise import (
     read_exercise,
     read_files,
 )
+from retrial.checks import Answer, Check
 from retrial.errors import UsageError
-from retrial.grading import checksummed_file
+from retrial.grading import verdict_cache
 from retrial.language import Language, Suite
-from retrial.patches import apply, checkouts, git
-from retrial.patches.checkouts import RepositoryCommit
+from retrial.patches import apply, clones, git
+from retrial.patches.clones import RepositoryCommit
 from retrial.protocols import Context
 from retrial.store import integrity
 from retrial.store.runs import SAFE
 from retrial.system import paths
 from retrial.system.paths import PROJECT
-from retrial.types import Answer, Check, Task, fingerprint
+from retrial.types import Task, fingerprint
 
 DEMO = PROJECT / "tasks" / "demo"
 BUNDLED = {"demo-python": ("python",), "demo": ()}
@@ -54,6 +54,17 @@ EXERCISE_TRIES = 1
 COMMIT_SECONDS = 20.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExerciseSettings:
+    """What the user chose for all exercises."""
+
+    image: str = ""
+    """In place of each language's own."""
+    show_editor_files: bool = True
+    fresh: bool = False
+    """What the cache holds of this benchmark is made again."""
+
+
 class Exercism:
     visible_is_hidden = True
 
@@ -65,20 +76,15 @@ class Exercism:
         *,
         source: RepositoryCommit | None = None,
         languages: tuple[str, ...] = (),
-        image: str = "",
-        show_editor_files: bool = True,
-        fresh: bool = False,
+        settings: ExerciseSettings | None = None,
     ) -> None:
-        """`fresh`: what the cache holds of this benchmark is made again."""
         # Real as the user chose it; what lies below may not lead elsewhere.
         self.root = root.resolve()
         self.name = name
         self.default_tries = default_tries
         self._source = source
         self._languages = languages or registry.names("languages")
-        self._image = image
-        self._show_editor_files = show_editor_files
-        self._fresh = fresh
+        self._settings = settings or ExerciseSettings()
 
     @cached_property
     def provenance(self) -> Mapping[str, str]:
@@ -107,7 +113,7 @@ class Exercism:
         for path in set(language.partly_editable) & set(reference) & set(base):
             # As of any patch.
             reference[path] = language.admitted(base[path], reference[path])
-        patch = _reference_patch(base, {**base, **reference}, fresh=self._fresh)
+        patch = _reference_patch(base, {**base, **reference}, fresh=self._settings.fresh)
         return Answer(patch=patch, check=_check(exercise, hidden=True))
 
     @cached_property
@@ -117,29 +123,29 @@ class Exercism:
         shared = {name: self._shared(language) for name, language in _languages(exercises).items()}
         return tuple(self._task(exercise, shared[exercise.language.name]) for exercise in exercises)
 
-    def _shared(self, language: Language) -> dict[str, Any]:
+    def _shared(self, language: Language) -> partial[Task]:
         """What is the same for all tasks of a language."""
-        return {
-            "benchmark": self.name,
-            "language": language.name,
-            "environment": replace(language.environment, image=self._image or language.environment.image),
-            "new_file_globs": tuple(f"*{suffix}" for suffix in language.suffixes),
-            "protected_globs": (*language.tests, *language.protected_globs),
-        }
+        return partial(
+            Task,
+            benchmark=self.name,
+            language=language.name,
+            environment=replace(language.environment, image=self._settings.image or language.environment.image),
+            new_file_globs=tuple(f"*{suffix}" for suffix in language.suffixes),
+            protected_globs=(*language.tests, *language.protected_globs),
+        )
 
-    def _task(self, exercise: Exercise, shared: Mapping[str, Any]) -> Task:
+    def _task(self, exercise: Exercise, shared: partial[Task]) -> Task:
         language, slug = exercise.language, exercise.root.name
-        partial = tuple(path for path in exercise.solution if path in language.partly_editable)
+        partly = tuple(path for path in exercise.solution if path in language.partly_editable)
         if exercise.needs:
-            shared = {**shared, "environment": replace(shared["environment"], needs=exercise.needs)}
-        return Task(
-            **shared,
+            shared = partial(shared, environment=replace(shared.keywords["environment"], needs=exercise.needs))
+        return shared(
             instance_id=exercise.instance_id,
             problem_statement=exercise.instructions,
             tree=FolderTree(root=exercise.root, paths=exercise.shown),
             editable=exercise.solution,
-            partly_editable=partial,
-            read_only=(*exercise.beside, *partial) if self._show_editor_files else (),
+            partly_editable=partly,
+            read_only=(*exercise.beside, *partly) if self._settings.show_editor_files else (),
             aliases=(f"{language.name}/{slug}", slug),
         )
 
@@ -171,19 +177,18 @@ def make(context: Context) -> Exercism | None:
     """The bundled demo, a public set at a known commit, or a path in Exercism layout; None for anything else."""
     root = Path(context.name).expanduser()
     name = context.name if root.is_dir() else ALIASES.get(context.name.lower(), context.name)
-    image = getattr(context.options, "image", "")
-    show = not getattr(context.options, "hide_editor_files", False)
-    fresh = getattr(context.options, "fresh", False)
+    settings = ExerciseSettings(
+        image=getattr(context.options, "image", ""),
+        show_editor_files=not getattr(context.options, "hide_editor_files", False),
+        fresh=getattr(context.options, "fresh", False),
+    )
     if name in BUNDLED:
-        languages = BUNDLED[name]
-        return Exercism(DEMO, name, DEMO_TRIES, languages=languages, image=image, show_editor_files=show, fresh=fresh)
+        return Exercism(DEMO, name, DEMO_TRIES, languages=BUNDLED[name], settings=settings)
     if source := SOURCES.get(name):
-        return Exercism(
-            checkouts.checkout(source), name, source=source, image=image, show_editor_files=show, fresh=fresh
-        )
+        return Exercism(clones.checkout(source), name, source=source, settings=settings)
     if not context.name or not root.is_dir():
         return None
-    return Exercism(root, root.resolve().name, image=image, show_editor_files=show, fresh=fresh)
+    return Exercism(root, root.resolve().name, settings=settings)
 
 
 def known() -> tuple[str, ...]:
@@ -216,10 +221,10 @@ def _reference_patch(base: Mapping[str, bytes], after: Mapping[str, bytes], *, f
     """Kept: git takes longer to make it than all else that an empty patch or a known verdict takes."""
     name = fingerprint(GRADING, digests(base), digests(after))
     path = paths.cache() / "patches" / name[:2] / f"{name}.json"
-    found = None if fresh else checksummed_file.read(path)
+    found = None if fresh else verdict_cache.read_entry(path)
     if not isinstance(found, str):
         found = apply.diff(base, after)
-        checksummed_file.write(path, found)
+        verdict_cache.write_entry(path, found)
     return found
 
 
@@ -245,5 +250,5 @@ def _check(exercise: Exercise, *, hidden: bool) -> Check:
         error_line_pattern=language.error_line_pattern,
         failure_exit_codes=language.failure_exit_codes,
         reports_at_end=language.reports_at_end,
-        prebuild=language.prebuild(tests),
+        prebuild=language.prebuild(tests) if language.prebuild else None,
     )

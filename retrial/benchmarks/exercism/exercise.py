@@ -13,13 +13,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from retrial import registry
+from retrial.chat import Json
 from retrial.errors import PatchError, TreeError, UsageError
 from retrial.language import Language
 from retrial.patches import policy
-from retrial.patches.names import check_name, plain_path
+from retrial.patches.git import check_name, plain_path
 from retrial.store import integrity
 from retrial.system.files import read_real_file, special_kind, why_unreadable
 from retrial.types import fingerprint
@@ -27,8 +27,8 @@ from retrial.types import fingerprint
 PRACTICE = Path("exercises/practice")
 CONFIG = Path(".meta/config.json")
 CACHES = ("__pycache__",)
-META, DOCUMENTS = ".meta", ".docs"
-DOCS = ("introduction.md", "instructions.md", "instructions.append.md")
+META, DOCUMENTS = ".meta/", ".docs/"
+DOCS = tuple(DOCUMENTS + name for name in ("introduction.md", "instructions.md", "instructions.append.md"))
 MOST = 16 << 20
 """Bytes of one file: the largest in public sets (Catch) has 0.7 MB."""
 MOST_TEXT = 1 << 20
@@ -70,6 +70,8 @@ class Exercise:
     example: tuple[str, ...]
     shown: tuple[str, ...]
     """Everything that an agent may see."""
+    documents: tuple[str, ...]
+    """What the problem statement is made of, in its order."""
     test_command: str
     optimised: bool
     needs: tuple[str, ...] = ()
@@ -77,15 +79,12 @@ class Exercise:
 
     @property
     def instructions(self) -> str:
-        docs = (_document(f"{self.root}/{DOCUMENTS}/{name}") for name in DOCS)
-        return "\n\n".join(doc for doc in docs if doc is not None)
+        return "\n\n".join(_document(f"{self.root}/{path}") for path in self.documents)
 
 
-def _document(path: str) -> str | None:
+def _document(path: str) -> str:
     try:
         text = read_real_file(path, MOST_TEXT).decode("utf-8", "replace")
-    except (FileNotFoundError, IsADirectoryError):
-        return None
     except OSError as error:
         raise _unreadable(error) from error
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
@@ -118,7 +117,7 @@ def _exercise_folders(practice: Path, problems: list[str]) -> list[Path]:
 def _refusal(path: str, entry: os.DirEntry[str]) -> str:
     if kind := special_kind(entry):
         return f"is {kind}, not a regular file"
-    most = MOST_TEXT if path.startswith(f"{DOCUMENTS}/") else MOST
+    most = MOST_TEXT if path.startswith(DOCUMENTS) else MOST
     size = entry.stat(follow_symlinks=False).st_size
     return f"has {size} bytes, more than {most}" if size > most else ""
 
@@ -144,6 +143,7 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
         beside=_beside(plain, {**files, "test": tuple(tests)}, language),
         example=tuple(dict.fromkeys([*files["example"], *more])),
         shown=tuple(path for path in plain if path not in tests),
+        documents=tuple(path for path in DOCS if path in scanned),
         test_command=_test_command(config, root),
         optimised="test-in-release-mode" in _true(config.get("custom")),
         needs=tuple(tool for tool, where in language.optional.items() if _says(root, scanned, *where)),
@@ -210,7 +210,7 @@ def _scan(root: Path, build_folders: tuple[str, ...]) -> set[str]:
 
 
 def _is_foreign(path: str) -> bool:
-    return _is_hidden(path) and not f"{path}/".startswith((f"{META}/", f"{DOCUMENTS}/"))
+    return _is_hidden(path) and not f"{path}/".startswith((META, DOCUMENTS))
 
 
 def _is_hidden(path: str) -> bool:
@@ -221,7 +221,7 @@ def _may_be_shown(path: str) -> bool:
     return not _is_hidden(path) and not path.endswith(".pyc")
 
 
-def _names(config: Mapping[str, Any], kind: str, root: Path, there: Collection[str]) -> tuple[str, ...]:
+def _names(config: Mapping[str, Json], kind: str, root: Path, there: Collection[str]) -> tuple[str, ...]:
     """`there` are files that are known to be there; there may be more."""
     files = config.get("files", {})
     names = files.get(kind, []) if isinstance(files, dict) else None
@@ -243,7 +243,7 @@ def _names(config: Mapping[str, Any], kind: str, root: Path, there: Collection[s
     return tuple(names)
 
 
-def _test_command(config: Mapping[str, Any], root: Path) -> str:
+def _test_command(config: Mapping[str, Json], root: Path) -> str:
     command = config.get("test_command", "")
     if not isinstance(command, str):
         raise UsageError(f"{root / CONFIG} must give its test_command as one text.")
@@ -265,7 +265,7 @@ def read_files(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
         raise TreeError(f"A file of the benchmark cannot be read: {error.filename}: {error.strerror}.") from error
 
 
-def _json(path: str) -> Mapping[str, Any]:
+def _json(path: str) -> Mapping[str, Json]:
     try:
         value = json.loads(read_real_file(path, MOST).decode("utf-8"))
     except FileNotFoundError:

@@ -14,17 +14,19 @@ from pathlib import Path
 from retrial.benchmarks.swebench import container_script, nearby_tests, official_grader, reinstall, task_repo
 from retrial.benchmarks.swebench import eval_script as eval_scripts
 from retrial.benchmarks.swebench import rows as dataset_rows
+from retrial.benchmarks.swebench.official_grader import GRADER, OfficialCheck, OfficialTests
+from retrial.benchmarks.swebench.reinstall import Reinstall
 from retrial.benchmarks.swebench.rows import DatasetRow, Origin
 from retrial.benchmarks.swebench.sources import HUB_ID, SUFFIXES
+from retrial.checks import Answer, Check, Prebuild
 from retrial.errors import UsageError
 from retrial.options import NEARBY
-from retrial.patches import checkouts, policy
-from retrial.patches.checkouts import RepositoryCommit
-from retrial.patches.clones import RepositoryTree
+from retrial.patches import clones, policy
+from retrial.patches.clones import RepositoryCommit, RepositoryTree
 from retrial.patches.parser import normalise
 from retrial.protocols import Context
 from retrial.store.runs import file_name
-from retrial.types import Answer, Check, Environment, Limits, OfficialTests, Prebuild, Reinstall, Task
+from retrial.types import Environment, Limits, Task
 
 TASKS = RepositoryCommit(
     url="https://github.com/SWE-bench/swe-bench-tasks", commit="3d07b464b7b311a0cbfb5ed5b2d8a3b96f84a33d"
@@ -171,10 +173,10 @@ class SweBench:
             timeout=seconds,
             lint=lint,
             allow_skips=lint,
-            required=required,
+            grader=GRADER,
+            grader_data=OfficialCheck(tests=required, reinstall=reinstall),
             limits=LIMITS,
             network=self._network,
-            reinstall=reinstall,
         )
 
     def _reinstall(self, eval_script: str) -> Reinstall | None:
@@ -286,4 +288,4 @@ def _name(given: str) -> str:
 
 
 def _all_tasks() -> Path:
-    return checkouts.checkout(TASKS)
+    return clones.checkout(TASKS)

@@ -9,16 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrial import types
 from retrial.benchmarks.swebench import container_script
-from retrial.benchmarks.swebench.official_grader import END, STATUS
+from retrial.benchmarks.swebench.official_grader import END, STATUS, OfficialTests
+from retrial.checks import PREBUILT_FOLDER, Canary, Check
 from retrial.grading import canaries, prebuild
 from retrial.languages.canaries.candidates import NAME, Test, TestFile
 from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.assertions import Rank
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Check, Environment, OfficialTests, Status
+from retrial.types import Environment, Status
 
 COPIES = 1
 """Strong canaries in one run: each takes as long as the test that it is a copy of, and a failure takes time to show."""
@@ -49,25 +49,25 @@ class SplitLog:
     """Name of a canary → the lines about it, without colours."""
 
 
-def plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
+def plant(check: Check, required: OfficialTests, environment: Environment, sandbox: Sandbox) -> Check:
     """Return the check with canaries in its tests, the weak one first; as it was where none can be made.
 
     Planted are a weak canary, which fails whatever the solution does, and copies of tests that the task is about. They
-    are not proved: where they do not fail, the reference is asked whether they must (`grader.resolve_dispute`).
+    are not proved: where they do not fail, the reference is asked whether they must (`judge.resolve_dispute`).
 
     Raises: SandboxError.
     """
-    if check.required is None or not check.required.files:
+    if not required.files or check.prebuild is None:
         return check
-    fetched = prebuild.files(check.prebuild, environment, sandbox)
-    names = {path: f"{types.PREBUILT_FOLDER}/{number}" for number, path in enumerate(check.required.files)}
+    fetched = prebuild.files(check.prebuild, environment, sandbox, fresh=check.fresh)
+    names = {path: f"{PREBUILT_FOLDER}/{number}" for number, path in enumerate(required.files)}
     # What a shell can write, it can write unchanged but for these.
     files = {path: fetched[name] for path, name in names.items() if b"\0" not in fetched.get(name, b"\0")}
-    chosen = candidates(check.required, files)
+    chosen = candidates(required, files)
     if not chosen:
         return check
     # The required tests are there to keep names from being parts of theirs.
-    every = "\n".join((*check.required.fail_to_pass, *check.required.pass_to_pass)).encode()
+    every = "\n".join((*required.fail_to_pass, *required.pass_to_pass)).encode()
     found = canaries.plant(replace(check, files={**files, "": every}), chosen)
     written = {path: found.files[path] for path in files}
     if any(parse("python", written[canary.path]).has_error for canary in chosen):

@@ -21,9 +21,12 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
+from retrial.benchmarks.swebench.reinstall import Reinstall
 from retrial.errors import UsageError
-from retrial.types import OfficialTests, Status
+from retrial.types import Status
 
+GRADER = "benchmarks.swebench.grader"
+"""As checks name it."""
 VERSION = "5.0.2"
 INSTALL = "pip install --no-deps -r requirements-nodeps.txt"
 HARNESS = "swebench.harness"
@@ -59,6 +62,38 @@ _STATUSES = {
     "SKIPPED": Status.SKIPPED,
     "XFAIL": Status.XFAILED,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialTests:
+    """What SWE-bench asks of a log: these tests, as its own parser and grading see them; others may fail."""
+
+    parser: str
+    """A name in the parser registry of the package `swebench`."""
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    eval_type: str = "pass_and_fail"
+    instance_id: str = ""
+    repo: str = ""
+    version: str = ""
+    """The last three are what some parsers go by."""
+    files: tuple[str, ...] = ()
+    """Python files of the hidden tests, where canaries can go; `Check.prebuild` fetches them, each by its number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialCheck:
+    """What a check of SWE-bench carries for its grader."""
+
+    tests: OfficialTests
+    reinstall: Reinstall | None = None
+    """None where the script installs nothing, and with a network, where that needs no care."""
+
+    @property
+    def identity(self) -> str:
+        """The tests alone: `reinstall` decides only whether there is a verdict."""
+        # Caches of earlier versions hold the digest with the class's former name.
+        return repr(self.tests).replace("OfficialTests(", "Required(", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from retrial.checks import Prebuild
 from retrial.errors import InstallDiffers
 from retrial.grading import prebuild
 from retrial.protocols import Sandbox
 from retrial.system.console import first_few
-from retrial.types import Environment, Reinstall
+from retrial.types import Environment
 
 BEFORE, AFTER = "before", "after"
 """Reports of a trial; without the second one the install failed."""
@@ -89,6 +90,16 @@ extensions(sys.argv[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reinstall:
+    """How the package of an image's tree is installed again where there is no network."""
+
+    trial: Prebuild
+    """Installs the untouched package and reports what is installed before and after."""
+    always: bool
+    """Every patch needs it: the install copies the package instead of pointing at the tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """What a trial on the untouched tree found installed, before and after."""
 
@@ -119,7 +130,9 @@ def read(files: Mapping[str, bytes]) -> Trial | None:
     return Trial(before=reports[BEFORE], after=reports.get(AFTER)) if BEFORE in reports else None
 
 
-def needed(paths: Iterable[str], plan: Reinstall, environment: Environment, sandbox: Sandbox) -> bool:
+def needed(
+    paths: Iterable[str], plan: Reinstall, environment: Environment, sandbox: Sandbox, *, fresh: bool = False
+) -> bool:
     """Whether the package must be installed again for a patch of these paths.
 
     Raises: InstallDiffers when it must be, and the result could not be believed; SandboxError.
@@ -127,7 +140,7 @@ def needed(paths: Iterable[str], plan: Reinstall, environment: Environment, sand
     described = any(PurePosixPath(path).name in METADATA for path in paths)
     if not (described or plan.always or any(map(compiled, paths))):
         return False
-    trial = read(prebuild.files(plan.trial, environment, sandbox))
+    trial = read(prebuild.files(plan.trial, environment, sandbox, fresh=fresh))
     if trial is None:
         raise InstallDiffers("the package could not be reinstalled offline as a trial (see run.log): use --network")
     if not (described or plan.always or trial.compiles):

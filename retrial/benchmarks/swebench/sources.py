@@ -14,11 +14,10 @@ from typing import Any
 
 from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
-from retrial.patches.names import plain_path
+from retrial.patches.git import plain_path
 from retrial.store import integrity
-from retrial.system import files, scratch
 from retrial.system.console import say
-from retrial.system.files import special_kind
+from retrial.system.files import everything, scratch_folder, special_kind
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", re.ASCII)
@@ -143,7 +142,7 @@ def read_hub(name: str, split: str, problems: list[str]) -> Iterator[Record]:
 def _refused(folder: Path) -> list[str]:
     """What is not a regular file in a folder that a stranger may have made; `datasets` would follow it."""
     found = []
-    for entry in files.everything(folder):
+    for entry in everything(folder):
         hidden = any(part.startswith(".") for part in Path(entry.path).relative_to(folder).parts)
         kind = special_kind(entry)
         if kind and not hidden and not _is_blob(entry.path, folder):
@@ -177,7 +176,7 @@ def _load(datasets: Any, name: str, split: str) -> list[Any]:
         return _rows(datasets.load_from_disk(str(Path(name) / split)))
     if Path(name).is_dir():
         # As a stream, and with a cache of its own, so that nothing of it stays in the user's.
-        with scratch.folder() as folder:
+        with scratch_folder() as folder:
             return _rows(datasets.load_dataset(name, split=split, streaming=True, cache_dir=str(folder)))
     say(f"Loading {name} ({split}) from the Hugging Face hub …")
     return _rows(datasets.load_dataset(name, split=split))

@@ -18,7 +18,7 @@ from typing import Any
 
 from retrial.benchmarks.swebench.columns import COLUMNS, Record
 from retrial.errors import UsageError
-from retrial.patches.names import plain_path
+from retrial.patches.git import plain_path
 from retrial.store.runs import SAFE
 from retrial.system import files
 from retrial.system.files import read_real_file, special_kind, why_unreadable

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
 
+from retrial.chat import Edit, Edits, Fault
 from retrial.formats.parsing.matching import Miss, found, replaced, split
 from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
-from retrial.protocols import Edit, Edits, Fault
 
 CANNOT = "Nothing was changed: hunk {number} of {count} for {path} does not fit. {why}"
 NO_SIGN = "It has no line that begins with + or -, so it changes nothing."
@@ -27,11 +26,6 @@ IS_THERE = (
 _BEGINS = ("@@", "--- ", "diff --git ", "***")
 """What begins another hunk or file, in whatever format."""
 _REMOVED = re.compile(r"-(?! \S)")
-
-EVERYTHING = 10**9
-"""Lines around a hunk: all that there are."""
-
-T = TypeVar("T")
 
 
 class EditKind(Enum):
@@ -105,17 +99,6 @@ def meant(path: str, files: Mapping[str, str | None]) -> str:
     if files.get(path) is not None:
         return path
     return resolve_path(path, {name: content for name, content in files.items() if content is not None}) or path
-
-
-def readable(edit: Edit, written: Iterable[T], read: Callable[[T], Edits]) -> T:
-    """The first way of writing an edit that is read as that edit: three lines around a hunk do not always say where.
-
-    Raises: ValueError if there is none.
-    """
-    for text in written:
-        if read(text).edits == (edit,):
-            return text
-    raise ValueError(f"The edit of {edit.path} cannot be written in this format.")
 
 
 def carried_out(changes: Iterable[FileEdit], files: Mapping[str, str]) -> Edits:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from retrial.formats.parsing.reply_text import shorten
-from retrial.protocols import Fault
+from retrial.chat import Fault
+from retrial.formats.parsing.reply_text import joined, shorten
 
 NOWHERE = (
     "There are no lines to replace, and the file is not empty. Repeat the lines next to which the new ones belong."
@@ -150,12 +150,6 @@ def quote_lines(lines: Sequence[str], most: int) -> str:
 def split(text: str) -> list[str]:
     """A text's lines, without their ends; an empty text has none."""
     return (text if text.endswith("\n") or not text else text + "\n").split("\n")[:-1]
-
-
-def joined(lines: Sequence[str], like: str) -> str:
-    """Lines as a text that ends as another one does: with a newline, unless that has none at its end."""
-    ended = not like or like.endswith("\n")
-    return "\n".join(lines) + ("\n" if lines and ended else "")
 
 
 def _changes(lines: list[str], wanted: list[str], given: list[str]) -> list[_Change] | Miss | None:

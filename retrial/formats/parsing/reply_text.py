@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrial.protocols import Edits, Fault
+from retrial.chat import Edits, Fault
 
 SHORTENED = 200
 """Characters of a line that a problem quotes."""
@@ -158,3 +158,9 @@ def _words(text: str) -> list[str]:
     raw = [word for word in text.split() if not _NUMBER.fullmatch(word)]
     words = (word.strip(_DECORATION).rstrip(".").removeprefix("./") for word in raw)
     return [word for word in words if word]
+
+
+def joined(lines: Sequence[str], like: str) -> str:
+    """Lines as a text that ends as another one does: with a newline, unless that has none at its end."""
+    ended = not like or like.endswith("\n")
+    return "\n".join(lines) + ("\n" if lines and ended else "")

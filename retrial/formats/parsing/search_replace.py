@@ -7,19 +7,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.chat import Reply
-from retrial.formats.parsing.blocks import DIVIDER, END, HEAD, Block, Broken, blocks, text
-from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced, split
+from retrial.chat import Edit, Edits, Fault, Reply, Tool
+from retrial.formats.parsing.blocks import Block, Broken, blocks, text
+from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced
 from retrial.formats.parsing.reply_text import (
     FENCE,
-    fence_around,
     find_mentioned_file,
     find_quoted_path,
     read_fence_path,
     read_lone_path,
     shorten,
 )
-from retrial.protocols import Edit, Edits, Fault
 
 RULES = """\
 Copy the lines under SEARCH from the file exactly, whole lines with their indentation, none left out. They must be in
@@ -56,8 +54,6 @@ TOLD = 5
 """Failed blocks that a model is told of at once."""
 ABOVE = 3
 """Lines of text above a block that may name its file."""
-AROUND = 3
-"""Lines around what changes, in a block that we write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,57 +190,13 @@ def _replaced(block: Block, divider: int, path: str, files: Mapping[str, str]) -
     return Miss(fault=result.fault, text=result.text + ELSEWHERE.format(path=other[0])) if other else result
 
 
-def written(edit: Edit, before: str) -> str:
-    """The block that makes of a file what it is to be: what differs, with as many lines around it as it takes to find
-    the place.
-
-    Raises: ValueError when the file is to go.
-    """
-    if edit.content is None:
-        raise ValueError("a block cannot remove a file")
-    old, new = split(before), split(edit.content)
-    pairs = list(zip(old, new, strict=False))
-    head = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
-    ends = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    tail = next((at for at, (one, other) in enumerate(ends) if one != other), len(ends))
-    around = AROUND
-    while True:
-        start, stop = max(0, head - around), max(0, tail - around)
-        search, put = old[start : len(old) - stop], new[start : len(new) - stop]
-        if not (start or stop) or replaced(before, text(search), text(put)) == edit.content:
-            return _marked(search, put)
-        around *= 2
-
-
-def _marked(search: list[str], put: list[str]) -> str:
-    """With signs of a length that no line of the block has, so that none is taken for a marker."""
-    taken = {len(line.strip()) for line in (*search, *put) if DIVIDER.match(line)}
-    taken |= {len(match.group(2)) for line in (*search, *put) if (match := HEAD.match(line) or END.match(line))}
-    size = next((size for size in (7, 8, 9, 6, 5) if size not in taken), 7)
-    lines = ["<" * size + " SEARCH", *search, "=" * size, *put, ">" * size + " REPLACE"]
-    return "\n".join(lines)
-
-
 class Blocks:
     """A format of such blocks; those that there are differ in where the path stands."""
 
-    tools: tuple[Mapping[str, object], ...] = ()
+    tools: tuple[Tool, ...] = ()
 
-    def __init__(self, prompt: str, form: str) -> None:
-        """`form` is how a block is written, with its `path`, `fence` and `block`."""
+    def __init__(self, prompt: str) -> None:
         self.prompt = prompt
-        self._form = form
 
     def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
         return parse(reply, files)
-
-    def render(self, edits: tuple[Edit, ...], files: Mapping[str, str]) -> Reply:
-        """Raises: ValueError for what blocks cannot say, such as that a last newline comes or goes."""
-        reply = Reply(text="\n".join(self._fenced(edit, files.get(edit.path, "")) for edit in edits))
-        if parse(reply, files).edits != edits:
-            raise ValueError("blocks cannot say this edit")
-        return reply
-
-    def _fenced(self, edit: Edit, before: str) -> str:
-        block = written(edit, before)
-        return self._form.format(path=edit.path, fence=fence_around(block), block=block)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from retrial.chat import Reply, ToolCall
+from retrial.chat import Fault, Reply, Tool, ToolCall, ToolFunction
 from retrial.formats.parsing.reply_text import Refused, shorten
-from retrial.protocols import Fault
 
 NO_CALL = "Your reply does not call the function {function}, so nothing was changed. Call it with all your edits."
 OTHER = "Nothing was changed: there is no function '{name}'. Call {function} with all your edits."
@@ -22,32 +21,35 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
 _PAIRS = {"{": "}", "[": "]"}
 
 
-def tool(name: str, description: str, key: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
-    """A function in OpenAI's schema that takes a list `key` of objects; all their fields are strings."""
-    properties = {field: {"type": "string", "description": text} for field, text in fields.items()}
-    item = {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
-    parameters = {
-        "type": "object",
-        "properties": {key: {"type": "array", "items": item}},
-        "required": [key],
-        "additionalProperties": False,
-    }
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFunction:
+    """A function that takes a list `key` of objects; all their fields are strings."""
+
+    name: str
+    description: str
+    key: str
+    fields: Mapping[str, str]
+    """Name of each field → its description."""
+
+    @property
+    def tool(self) -> Tool:
+        texts = {field: {"type": "string", "description": text} for field, text in self.fields.items()}
+        item = {"type": "object", "properties": texts, "required": list(self.fields), "additionalProperties": False}
+        parameters = {
+            "type": "object",
+            "properties": {self.key: {"type": "array", "items": item}},
+            "required": [self.key],
+            "additionalProperties": False,
+        }
+        return Tool(function=ToolFunction(name=self.name, description=self.description, parameters=parameters))
 
 
-def call(schema: Mapping[str, Any], items: list[dict[str, str]]) -> ToolCall:
-    """The call that lists these."""
-    function = schema["function"]
-    (key,) = function["parameters"]["properties"]
-    return ToolCall(name=function["name"], arguments=json.dumps({key: items}, ensure_ascii=False), id="call-1")
-
-
-def items(schema: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, str]]:
-    """What all calls of a reply list, with every field of the schema; texts have LF.
+def items(called: ListFunction, reply: Reply) -> Iterator[dict[str, str]]:
+    """What all calls of a reply list, with every field of the function's objects; texts have LF.
 
     Raises: Refused.
     """
-    function = schema["function"]["name"]
+    function = called.name
     if not reply.calls and reply.finish == "length":
         raise Refused(CUT.format(function=function), Fault.CUT_OFF)
     if not reply.calls:
@@ -55,7 +57,7 @@ def items(schema: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, str]]:
     for each in reply.calls:
         if each.name != function:
             raise Refused(OTHER.format(name=shorten(each.name), function=function), Fault.BROKEN_CALL)
-        yield from _listed(schema["function"], _read(each, cut=reply.finish == "length"))
+        yield from _listed(called, _read(each, cut=reply.finish == "length"))
 
 
 def _read(each: ToolCall, *, cut: bool) -> object:
@@ -85,13 +87,13 @@ def _closed(text: str) -> str:
     return text + "".join(reversed(still_open))
 
 
-def _listed(function: Mapping[str, Any], arguments: object) -> Iterator[dict[str, str]]:
-    ((key, array),) = function["parameters"]["properties"].items()
+def _listed(function: ListFunction, arguments: object) -> Iterator[dict[str, str]]:
+    key = function.key
     listed = _decoded(arguments.get(key)) if isinstance(arguments, dict) else None
     if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
-        raise Refused(NO_LIST.format(function=function["name"], key=key), Fault.BROKEN_CALL)
+        raise Refused(NO_LIST.format(function=function.name, key=key), Fault.BROKEN_CALL)
     for number, item in enumerate(listed, start=1):
-        texts = {field: _text(field, item.get(field)) for field in array["items"]["required"]}
+        texts = {field: _text(field, item.get(field)) for field in function.fields}
         for field, text in texts.items():
             if text is None or (field == "path" and not text):
                 what = "a path" if field == "path" else "a string"

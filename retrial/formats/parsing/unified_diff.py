@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from retrial.errors import PatchError
 from retrial.formats.parsing.hunks import Hunk, goes_on, signed, without_blank_tail
 from retrial.formats.parsing.reply_text import Refused, Segment, shorten
-from retrial.patches import names
+from retrial.patches import git
 
 BAD_LINE = """\
 Nothing was changed: this line of the diff begins with none of `+`, `-` and a blank:
@@ -189,6 +189,6 @@ def _unquoted(name: str) -> str:
     if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
         return name
     try:
-        return names.unquote(name)
+        return git.unquote(name)
     except PatchError:
         return name

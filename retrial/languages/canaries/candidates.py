@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import islice
 
-from retrial.languages.canaries.literals import changed
-from retrial.types import Canary, Naming
+from retrial.checks import Canary, Naming
 
 MOST = 20
 """Candidates for one task: all of them are in its reference's first run."""
@@ -17,6 +17,12 @@ Span = tuple[int, int]
 """First byte, and the one behind the last."""
 NAME = "RETRIAL_CANARY"
 """Stands for its name in a canary's text."""
+WORDS = {"true": "false", "false": "true", "True": "False", "False": "True"}
+NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<digits>\d[\d_']*)(?P<rest>.*)", re.DOTALL)
+QUOTED = re.compile(
+    r"""(?P<open>[A-Za-z]{0,2}\#*(?P<quote>\"{3}|'{3}|["'`]))(?P<inner>.*)(?P<close>(?P=quote)\#*)""", re.DOTALL
+)
+BASED = re.compile(r"(?P<base>[+-]?0[xXbBoO])(?P<digits>[\da-fA-F_']*[\da-fA-F])(?P<rest>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +63,29 @@ class TestFile:
 def candidates(file: TestFile, weak: str = "") -> tuple[Canary, ...]:
     """The best literal of every test before the second best of any; last `weak`, a test that fails whatever happens, to
     stand beside the first."""
-    rounds = zip_longest(*(_copies(file, test) for test in file.tests))
-    strong = islice((canary for each in rounds for canary in each if canary is not None), MOST)
+    strong = islice(in_turn(_copies(file, test) for test in file.tests), MOST)
     last = [_weak(file, weak)] if weak and file.tests else []
     return (*strong, *last)
+
+
+def in_turn(of_each: Iterable[Iterator[Canary]]) -> Iterator[Canary]:
+    """Yield the first of each, then the second of each, and so on. None is made before it is asked for."""
+    waiting = deque(of_each)
+    while waiting:
+        canary = next(waiting[0], None)
+        if canary is None:
+            waiting.popleft()
+        else:
+            yield canary
+            waiting.rotate(-1)
+
+
+def best(canaries: Iterable[Canary]) -> tuple[Canary, ...]:
+    """Of several files: the first strong ones, and one that is weak."""
+    found = tuple(canaries)
+    strong = [canary for canary in found if canary.strong]
+    weak = [canary for canary in found if not canary.strong]
+    return (*strong[:MOST], *weak[:1])
 
 
 def _copies(file: TestFile, test: Test) -> Iterator[Canary]:
@@ -68,17 +93,9 @@ def _copies(file: TestFile, test: Test) -> Iterator[Canary]:
         literal = _text(file, (start, end))
         other = test.others.get((start, end)) or changed(literal)
         if other is not None:
-            text = _replaced(file, test, (start, end), other)
+            changes = (test.name, NAME.encode()), ((start, end), other.encode("utf-8", "surrogateescape"))
+            text = spliced(file.source, test.whole, changes).decode("utf-8", "surrogateescape") + "\n\n"
             yield _canary(file, test, text, strong=True, of=f"{_text(file, test.name)}: {literal} is {other}")
-
-
-def _replaced(file: TestFile, test: Test, literal: Span, other: str) -> str:
-    changes = sorted([(test.name, NAME), (literal, other)])
-    parts, position = [], test.whole[0]
-    for (start, end), new in changes:
-        parts += [_text(file, (position, start)), new]
-        position = end
-    return "".join([*parts, _text(file, (position, test.whole[1])), "\n\n"])
 
 
 def _weak(file: TestFile, text: str) -> Canary:
@@ -105,7 +122,56 @@ def _text(file: TestFile, span: Span) -> str:
     return file.source[slice(*span)].decode("utf-8", "surrogateescape")
 
 
+def spliced(source: bytes, whole: Span, changes: Iterable[tuple[Span, bytes]]) -> bytes:
+    """Return a part of the source, with these parts of it replaced."""
+    parts, position = [], whole[0]
+    for (start, end), new in sorted(changes):
+        parts += [source[position:start], new]
+        position = end
+    return b"".join([*parts, source[position : whole[1]]])
+
+
 def words(names: Iterable[str]) -> tuple[str, ...]:
     """The words that names of tests are made of, however they are written."""
     found = (word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
     return tuple(sorted({word for word in found if len(word) > 2 and word != "test"}))
+
+
+def changed(text: str) -> str | None:
+    """None where it is no literal that we know how to change."""
+    if text in WORDS:
+        return WORDS[text]
+    if quoted := QUOTED.fullmatch(text):
+        return quoted["open"] + _other_text(quoted["inner"]) + quoted["close"]
+    if based := BASED.fullmatch(text):
+        return based["base"] + _other_based(based["digits"]) + based["rest"]
+    if number := NUMBER.fullmatch(text):
+        return number["sign"] + _other_number(number["digits"]) + number["rest"]
+    return None
+
+
+def _other_number(digits: str) -> str:
+    """The last digit is another: never one more digit, which might not fit, and no leading zero."""
+    last = int(digits[-1])
+    return digits[:-1] + str(last - 1 if last > 1 else last + 1)
+
+
+def _other_based(digits: str) -> str:
+    """The last digit is its neighbour: of 0 and 1, of 6 and 7, of e and f, so that it is one in every base."""
+    return digits[:-1] + "1032547698badcfeBADCFE"["0123456789abcdefABCDEF".index(digits[-1])]
+
+
+def _other_text(inner: str) -> str:
+    """Its last plain letter or digit is another one of its kind; a text without any gets one."""
+    for place in reversed(range(len(inner))):
+        # What may be part of an escape, or of something that is put in when it runs, is left alone.
+        if inner[place].isascii() and inner[place].isalnum() and not re.search(r"[\\$%{&#][^\s]*$", inner[:place]):
+            return inner[:place] + _other_letter(inner[place]) + inner[place + 1 :]
+    return inner + "x" if len(inner) != 1 else "x"
+
+
+def _other_letter(letter: str) -> str:
+    if letter.isdigit():
+        return _other_number(letter)
+    last = letter in "zZ"
+    return chr(ord(letter) + (-1 if last else 1))

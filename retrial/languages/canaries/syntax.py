@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node
+    from tree_sitter import Language, Node, Query
+
+Captures = Mapping[str, list["Node"]]
+"""Name of a capture → nodes."""
 
 
 def parse(language: str, source: bytes) -> Node:
@@ -25,6 +29,29 @@ def walk(node: Node) -> Iterator[Node]:
         found = waiting.pop()
         yield found
         waiting += reversed(found.children)
+
+
+def matches(language: str, query: str, source: bytes) -> list[Captures]:
+    """What each match of a query captures; in the order of the text, the outer before the inner."""
+    from tree_sitter import QueryCursor
+
+    # Predicates of a query refuse what is no UTF-8. Positions stay the same.
+    readable = re.sub("[\udc80-\udcff]", "?", source.decode("utf-8", "surrogateescape")).encode()
+    found = QueryCursor(_query(language, query)).matches(parse(language, readable))
+    return sorted((captures for _, captures in found), key=_position)
+
+
+def _position(captures: Captures) -> list[int]:
+    nodes = [node for each in captures.values() for node in each]
+    outer = min(nodes, key=lambda node: (node.start_byte, -node.end_byte))
+    return [outer.start_byte, -outer.end_byte, *sorted(node.start_byte for node in nodes)]
+
+
+@functools.cache
+def _query(language: str, text: str) -> Query:
+    from tree_sitter import Query
+
+    return Query(_grammar(language), text)
 
 
 @functools.cache

@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from retrial.checks import PREBUILT_FOLDER, Prebuild
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
 from retrial.languages.cpp import canary
-from retrial.types import PREBUILT_FOLDER, Prebuild
 
 # Of the system alone: a compiler draws headers and libraries from wherever it was installed, and what lies in a home is
 # not to be shown to a job.

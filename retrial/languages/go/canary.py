@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.candidates import MOST, NAME, Span, words
-from retrial.languages.canaries.literals import changed
+from retrial.checks import Canary, Naming
+from retrial.languages.canaries.candidates import MOST, NAME, Span, changed, in_turn, spliced, words
 from retrial.languages.canaries.syntax import walk
 from retrial.languages.go.package import (  # fmt: skip
     BUILT_IN,
@@ -24,11 +24,9 @@ from retrial.languages.go.package import (  # fmt: skip
     field,
     last,
     packages,
-    span,
     text,
     walk_types,
 )
-from retrial.types import Canary, Naming
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,8 +57,7 @@ class Replacement:
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     found = packages(files)
     tests = [(package, source, test) for package in found for source in package.sources for test in source.tests]
-    rounds = zip_longest(*(_copies(*each) for each in tests))
-    strong = islice((canary for each in rounds for canary in each if canary is not None), MOST)
+    strong = islice(in_turn(_copies(*each) for each in tests), MOST)
     fullest = max((source for _, source, _ in tests), key=lambda source: len(source.tests), default=None)
     return (*strong, *([_weak(fullest)] if fullest else []))
 
@@ -105,12 +102,8 @@ def _beginning(test: Node) -> int:
 def _changed(source: GoFile, test: Node, change: Replacement) -> str:
     name, body = field(test, "name"), field(test, "body")
     inside = (body or test).start_byte + 1
-    changes = sorted([(span(name or test), NAME.encode()), (change.at or (inside, inside), change.new)])
-    parts, position = [], test.start_byte
-    for (start, end), new in changes:
-        parts += [source.text[position:start], new]
-        position = end
-    return b"".join([*parts, source.text[position : test.end_byte], b"\n\n"]).decode("utf-8", "surrogateescape")
+    changes = ((name or test).byte_range, NAME.encode()), (change.at or (inside, inside), change.new)
+    return spliced(source.text, test.byte_range, changes).decode("utf-8", "surrogateescape") + "\n\n"
 
 
 def _leans_on_state(package: Package, test: Node) -> bool:
@@ -137,7 +130,7 @@ def _tables(package: Package, source: GoFile, test: Node) -> Iterator[Replacemen
         listed = text(field(node, "type")).startswith((b"[", b"map["))
         if listed and node.parent and node.parent.type in ("expression_list", "range_clause"):
             for of, new in _rows(package, node, source, alone=_only_ranged_over(test, node)):
-                yield Replacement(of, span(node), new)
+                yield Replacement(of, node.byte_range, new)
     own = _declared(test)
     names = dict.fromkeys(text(node) for node in walk_types(test, "identifier"))
     for name in names:
@@ -161,7 +154,7 @@ def _rows(
             literal = source.text[start:end]
             other = _other(literal)
             if other is not None:
-                before, behind = (row.start_byte, row.end_byte) if alone else span(table)
+                before, behind = row.byte_range if alone else table.byte_range
                 new = source.text[before:start] + other + source.text[end:behind]
                 said = f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}"
                 yield said, (text(kind) + b"{\n\t\t" + new + b",\n\t}") if alone else new
@@ -224,7 +217,7 @@ def _comparisons(test: Node) -> Iterator[Replacement]:
         literals = [side for side in sides if side.type in LITERALS or _negative(side)]
         equality = text(field(node, "operator")) in (b"==", b"!=")
         if equality and len(literals) == 1 and any(map(_got, sides)) and _fails(node):
-            yield from _instead(text(literals[0]), span(literals[0]))
+            yield from _instead(text(literals[0]), literals[0].byte_range)
 
 
 def _got(side: Node) -> bool:

@@ -78,7 +78,7 @@ class Package:
         while waiting:
             node, rank, names = waiting.pop()
             if node.type in LITERALS and rank is not None:
-                found.append((rank + (node.type not in TEXTS), span(node)))
+                found.append((rank + (node.type not in TEXTS), node.byte_range))
             elif not node.type.endswith("_type"):
                 waiting += reversed(list(self._parts(node, rank, names)))
         return [each for _, each in sorted(found, key=lambda ranked: ranked[0])]
@@ -229,7 +229,3 @@ def last(node: Node | None) -> bytes:
 
 def text(node: Node | None) -> bytes:
     return (node.text if node else None) or b""
-
-
-def span(node: Node) -> Span:
-    return node.start_byte, node.end_byte

@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from retrial.languages.canaries.candidates import spliced
 from retrial.languages.canaries.syntax import walk
-from retrial.languages.go.package import GoFile, packages, span, text, walk_types
+from retrial.languages.go.package import GoFile, packages, text, walk_types
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -60,10 +61,5 @@ def _keys(root: Node) -> Iterator[Node]:
 
 
 def _replaced(source: GoFile, new: Mapping[bytes, bytes]) -> bytes:
-    parts, position = [], 0
-    for node in walk_types(source.root, "identifier"):
-        if text(node) in new:
-            start, end = span(node)
-            parts += [source.text[position:start], new[text(node)]]
-            position = end
-    return b"".join([*parts, source.text[position:]])
+    named = (node for node in walk_types(source.root, "identifier") if text(node) in new)
+    return spliced(source.text, (0, len(source.text)), ((node.byte_range, new[text(node)]) for node in named))

@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from retrial.types import Execution, Status
 
@@ -23,24 +23,41 @@ FAILED = re.compile(r"^(?:FAIL|exit status 1)\n", re.MULTILINE)
 STATUSES = {"pass": Status.PASSED, "fail": Status.FAILED, "skip": Status.SKIPPED}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the report."""
+
+    action: str
+    package: str | None
+    test: str | None
+    output: str
+
+    @property
+    def id(self) -> str:
+        return "::".join(part for part in (self.package, self.test) if part is not None)
+
+    @property
+    def whole(self) -> str:
+        """The test that it is about; of a subtest, the one that it is part of."""
+        return f"{self.package}::{self.test}".partition("/")[0]
+
+
 class GoTest:
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         if REPORT not in execution.reports:
             return "the test runner left no report"
         endings: dict[str, list[Status]] = defaultdict(list)
         for event in _events(execution.reports[REPORT].decode(errors="replace")):
-            test = "::".join(str(event[key]) for key in ("Package", "Test") if key in event)
-            if "Test" in event and event.get("Action") == "run":
-                endings[test] += []
-            elif "Test" in event and event.get("Action") in STATUSES:
-                endings[test].append(STATUSES[str(event["Action"])])
+            if event.test is not None and event.action == "run":
+                endings[event.id] += []
+            elif event.test is not None and event.action in STATUSES:
+                endings[event.id].append(STATUSES[event.action])
         return {test: _became(statuses) for test, statuses in endings.items()}
 
     def asserted(self, execution: Execution) -> frozenset[str]:
         """Go has no assertions: it is whatever failed and did not fall, nor did a part of it."""
         found = self.read(execution)
-        events = list(_events(execution.stdout))
-        fell = {_whole(event) for event in events if str(event.get("Output", "")).startswith(FELL)}
+        fell = {event.whole for event in _events(execution.stdout) if event.output.startswith(FELL)}
         failed = [] if isinstance(found, str) else [test for test in found if found[test] is Status.FAILED]
         return frozenset(test for test in failed if test.partition("/")[0] not in fell)
 
@@ -75,11 +92,6 @@ def _became(endings: list[Status]) -> Status:
     return endings[0] if len(endings) == 1 else Status.ERROR
 
 
-def _whole(event: Mapping[str, Any]) -> str:
-    """The test that an event is about; of a subtest, the one that it is part of."""
-    return f"{event.get('Package')}::{event.get('Test')}".partition("/")[0]
-
-
 def _told(stdout: str) -> Iterator[str]:
     """The text in the events, and whatever else was printed. What a test said goes behind the line that it failed, as
     where `go test` is not asked for JSON."""
@@ -90,30 +102,35 @@ def _told(stdout: str) -> Iterator[str]:
         if event is None:
             yield line
             continue
-        if event.get("Action") == "run" and not running:
+        if event.action == "run" and not running:
             running = True
             yield "== test\n"
-        test, said = str(event.get("Test", "")), str(event.get("Output", ""))
-        if not said.lstrip().startswith(TALK):
-            held[test].append(said)
-        if not test or event.get("Action") in STATUSES:
+        test = event.test or ""
+        if not event.output.lstrip().startswith(TALK):
+            held[test].append(event.output)
+        if not test or event.action in STATUSES:
             yield from sorted(held.pop(test, ()), key=lambda text: not HEADING.match(text))
     for left in held.values():
         yield from left
 
 
-def _events(text: str) -> Iterator[Mapping[str, Any]]:
+def _events(text: str) -> Iterator[Event]:
     for line in text.splitlines():
         event = _event(line)
         if event is not None:
             yield event
 
 
-def _event(line: str) -> Mapping[str, Any] | None:
+def _event(line: str) -> Event | None:
     if not line.startswith("{"):
         return None
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("Action"), str) else None
+    if not isinstance(value, dict) or not isinstance(value.get("Action"), str):
+        return None
+    package, test, output = (
+        None if value.get(key) is None else str(value[key]) for key in ("Package", "Test", "Output")
+    )
+    return Event(action=value["Action"], package=package, test=test, output=output or "")

@@ -7,11 +7,11 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from retrial.checks import Canary
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
 from retrial.languages.javascript import canary, node_test
 from retrial.patches import policy
-from retrial.types import Canary
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.
 SETTINGS = """\

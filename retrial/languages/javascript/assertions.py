@@ -51,9 +51,8 @@ def literals(body: Node, table: Node | None) -> list[tuple[int, Span, str]]:
     found: dict[Span, tuple[int, str]] = {}
     for rank, expected in _expected(body):
         for worse, literal in _values(expected, body, table):
-            span = literal.start_byte, literal.end_byte
             this = (rank + worse, FILLED.get(literal.type, ""))
-            found[span] = min(this, found.get(span, this))
+            found[literal.byte_range] = min(this, found.get(literal.byte_range, this))
     return sorted((rank, span, other) for span, (rank, other) in found.items())
 
 

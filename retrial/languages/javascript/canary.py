@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from retrial.checks import Canary, Naming
 from retrial.languages.canaries import candidates as canary_candidates
 from retrial.languages.canaries import syntax
 from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile
+from retrial.languages.canaries.expected import line
 from retrial.languages.javascript import assertions
-from retrial.types import Canary, Naming
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -39,11 +39,8 @@ class Found:
 
 def candidates(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Strong ones of each test file in turn, then one weak one."""
-    of_each = [_of_file(path, source) for path, source in sorted(files.items())]
-    found = [canary for turn in zip_longest(*of_each) for canary in turn if canary is not None]
-    strong = [canary for canary in found if canary.strong]
-    weak = [canary for canary in found if not canary.strong]
-    return (*strong[: canary_candidates.MOST], *weak[:1])
+    of_each = (iter(_of_file(path, source)) for path, source in sorted(files.items()))
+    return canary_candidates.best(canary_candidates.in_turn(of_each))
 
 
 def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:
@@ -66,7 +63,9 @@ def _tests(root: Node, source: bytes) -> Iterator[Found]:
         if call is not None and (name := _name(call)) and (body := _function(call)):
             if scope.id not in shared:
                 shared[scope.id] = _made_around(scope)
-            test = Test(whole=_lines(node, source), name=name, literals=(), scope=scope.start_byte)
+            test = Test(
+                whole=(line(source, node.start_byte), node.end_byte), name=name, literals=(), scope=scope.start_byte
+            )
             yield _found(test, call, body, shared[scope.id])
 
 
@@ -138,12 +137,6 @@ def _made_around(scope: Node) -> frozenset[bytes]:
                 anew.update(assertions.assigned(statement))
         node = node.parent
     return frozenset(names - anew)
-
-
-def _lines(node: Node, source: bytes) -> Span:
-    """With the blanks before it, where it stands on lines of its own."""
-    start = source.rfind(b"\n", 0, node.start_byte) + 1
-    return (start if not source[start : node.start_byte].strip() else node.start_byte, node.end_byte)
 
 
 def _indent(source: bytes, whole: Span) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from retrial.language import Language, Suite
 from retrial.languages import shared
 from retrial.languages.python import canary, toolchain
-from retrial.system import scratch, subprocesses
+from retrial.system import host
+from retrial.system.files import scratch_folder
 
 # Through the environment, so that a task's own test command leaves a report as well.
 SETTINGS = """\
@@ -106,7 +107,7 @@ def lint(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, 
     changed = {path for path in after if path.endswith(".py") and after[path] != before.get(path)}
     if not changed:
         return ()
-    with scratch.folder() as folder:
+    with scratch_folder() as folder:
         found = _ruff(
             folder, before={p: before[p] for p in changed if p in before}, after={p: after[p] for p in changed}
         )
@@ -139,7 +140,7 @@ def _bounded(command: list[str], output: Path) -> bytes | None:
         try:
             # One thread: each has memory of its own, and a machine may have a hundred cores.
             settings = {**os.environ, "RAYON_NUM_THREADS": "1"}
-            subprocesses.run(
+            host.run_helper(
                 limited, timeout=LINT_SECONDS, stdout=file, stderr=subprocess.DEVNULL, check=True, env=settings
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):

@@ -49,7 +49,7 @@ class Claim:
 
     @property
     def span(self) -> tuple[int, int]:
-        return self.literal.start_byte, self.literal.end_byte
+        return self.literal.byte_range
 
 
 LITERALS = frozenset({"string", "integer", "float", "true", "false"})

@@ -6,15 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.candidates import MOST, NAME, Span, Test, TestFile, candidates
+from retrial.checks import Canary, Naming
+from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile, best, candidates
 from retrial.languages.canaries.syntax import parse, walk
 from retrial.languages.python.assertions import Claim, Rank, claims
 from retrial.languages.python.bindings import called, text_of
-from retrial.types import Canary, Naming
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -47,14 +46,12 @@ class _Definition:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    found = [
+    return best(
         canary
         for path, source in sorted(files.items())
         if any(fnmatch(PurePosixPath(path).name, pattern) for pattern in PATTERNS)
         for canary in of_file(tests(path, source))
-    ]
-    strong = islice((canary for canary in found if canary.strong), MOST)
-    return (*strong, *islice((canary for canary in found if not canary.strong), 1))
+    )
 
 
 def of_file(file: TestFile) -> tuple[Canary, ...]:
@@ -152,7 +149,7 @@ def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants:
     others = {claim.span: _another(claim.text, constants) for claim in claimed if claim.rank is Rank.NAMED}
     return Test(
         whole=whole,
-        name=(name.start_byte, name.end_byte),
+        name=name.byte_range,
         literals=tuple(claim.span for claim in claimed),
         others={span: other for span, other in others.items() if other},
         unsure=bool(claimed) and claimed[0].rank >= Rank.INPUT,

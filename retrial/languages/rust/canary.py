@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile, candidates
 from retrial.languages.canaries.expected import line
 from retrial.languages.canaries.syntax import parse, walk
-from retrial.types import Canary, Naming
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -101,7 +101,9 @@ def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied
     literals = tuple(expected or put_in)
     rank = 0 if expected else 1 if put_in else 2
     scope = function.parent.start_byte if function.parent else 0
-    return rank, Test(whole=whole, name=_span(name or function), literals=literals, unsure=not expected, scope=scope)
+    return rank, Test(
+        whole=whole, name=(name or function).byte_range, literals=literals, unsure=not expected, scope=scope
+    )
 
 
 def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:
@@ -221,7 +223,7 @@ def _spans(nodes: Sequence[Node]) -> Iterator[Span]:
         if node.type not in LITERALS:
             waiting += _values(node.named_children[:1] if node.type == "index_expression" else node.children)
         elif node.type != "char_literal" or b"\\" not in _text(node):
-            yield _span(node)
+            yield node.byte_range
 
 
 def _values(nodes: Sequence[Node]) -> list[Node]:
@@ -232,10 +234,6 @@ def _values(nodes: Sequence[Node]) -> list[Node]:
 def _counts(before: Node, child: Node) -> bool:
     indexed = before.type == "identifier" or _text(before)[-1:] in (b")", b"]")
     return before.type in (";", ".") or (indexed and child.type == "token_tree" and _text(child)[:1] == b"[")
-
-
-def _span(node: Node) -> Span:
-    return node.start_byte, node.end_byte
 
 
 def _text(node: Node) -> bytes:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
-from retrial.chat import Message, Request
+from retrial.chat import Message, Request, Tool, unknown_is_infinite
 from retrial.errors import BudgetSpent, OutOfMoney
 from retrial.models.prices import Price, no_price
+from retrial.store.events import Event
 from retrial.store.runs import Run
-from retrial.store.spending import sums_of, unknown_is_infinite
+from retrial.store.spending import sums_of
 
 MESSAGE_TOKENS = 32
 """What a provider writes around a message or a call: its role, its beginning, its end."""
@@ -129,8 +130,8 @@ class TaskBudget:
         return spent < self._limit if amount is None else spent + amount <= self._limit
 
 
-def task_budget(limit: float | None, earlier: Sequence[Mapping[str, Any]]) -> TaskBudget:
-    """A task's, with what these lines of its journal say of the money."""
+def task_budget(limit: float | None, earlier: Sequence[Event]) -> TaskBudget:
+    """A task's, with what these events of its journal say of the money."""
     return TaskBudget(limit, *(sums_of(earlier) if limit is not None else (0.0, 0.0)))
 
 
@@ -150,11 +151,11 @@ def worst_case_cost(request: Request, price: Price | None) -> float:
     return max(price.cost(tokens, request.max_tokens, cache_write=written) for written in (0, tokens))
 
 
-def prompt_tokens(messages: Iterable[Message], tools: tuple[Mapping[str, object], ...] = ()) -> int:
+def prompt_tokens(messages: Iterable[Message], tools: tuple[Tool, ...] = ()) -> int:
     """No tokenizer makes more than one token of a byte. Prose has one in four bytes, but digits, rare scripts and emoji
     come near one each, and a limit must hold for those too."""
     texts = [text for message in messages for text in _texts(message)]
-    told = TOOLS_TOKENS + size(json.dumps(tools)) if tools else 0
+    told = TOOLS_TOKENS + size(json.dumps(list(map(asdict, tools)))) if tools else 0
     return sum(MESSAGE_TOKENS + size(text) for text in texts) + told
 
 

@@ -11,9 +11,10 @@ from retrial.chat import CallId, Reply, Request
 from retrial.errors import AttemptOver, ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.store import attempt_log, history
-from retrial.store.attempt_log import RecordedAttempt
-from retrial.store.request_diff import first_difference, question
-from retrial.store.runs import Run, find_run
+from retrial.store.attempt_log import RecordedAttempt, first_difference, question
+from retrial.store.events import Replied
+from retrial.store.history import find_run
+from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.types import Verdict
 
@@ -29,36 +30,35 @@ class Recording:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.stored = run.config()
-        self.identity = history.identity(run, self.stored)
+        self.manifest = history.identified(run)
         self._goes = lru_cache(maxsize=_KEPT)(self._read)
 
     @property
     def choices(self) -> tuple[ModelChoice, ...]:
         """The models of its ladder, as people would choose them."""
-        names = self.identity["models"]
-        own = self.identity.get("model_options") or [{}] * len(names)
+        names = self.manifest.setting("models")
+        own = self.manifest.setting("model_options") or [{}] * len(names)
         return tuple(ModelChoice(name=name, overrides={**each, **PAID}) for name, each in zip(names, own, strict=True))
 
     def options(self) -> dict[str, Any]:
         """Its options as a configuration file would have them, as far as they make a run what it is."""
         known = {item.name for item in fields(HarnessOptions)}
         return {
-            **{name: value for name, value in self.stored.get("limits", {}).items() if name in known},
-            **{name: value for name, value in self.identity.items() if name in known},
-            "name": self.identity["model_name_or_path"],
-            "hide_editor_files": self.identity.get("editor_files") == "hidden",
+            **{name: value for name, value in self.manifest.limits.items() if name in known},
+            **{name: value for name, value in (self.manifest.identity or {}).items() if name in known},
+            "name": self.manifest.setting("model_name_or_path"),
+            "hide_editor_files": self.manifest.setting("editor_files") == "hidden",
             "task": self._tasks(),
         }
 
     def _tasks(self) -> list[str]:
         """All but those that it never came to."""
         begun = {path.stem for path in self.run.journal_paths()}
-        return [task for task in self.stored["selected"] if task in begun or self.run.has_prediction(task)]
+        return [task for task in self.manifest.selected if task in begun or self.run.has_prediction(task)]
 
     def has_replies(self) -> bool:
         journals = (self.run.journal(path.stem) for path in self.run.journal_paths())
-        return any(line.get("event") == "reply" for journal in journals for line in journal.lines())
+        return any(isinstance(event, Replied) for journal in journals for event in journal.events())
 
     def reply(self, request: Request) -> Reply:
         """What was replied to this question at its place.
@@ -75,10 +75,10 @@ class Recording:
             raise NotRecorded(f"{self._at(place)} was asked something else: {different}.")
         if call.reply is None:
             raise self._end(go, place)
-        return replace(attempt_log.reply(call.reply), recorded=True)
+        return replace(call.reply, recorded=True)
 
     def _read(self, instance_id: str) -> list[RecordedAttempt]:
-        return attempt_log.read(self.run.journal(instance_id).lines())
+        return attempt_log.read(self.run.journal(instance_id).events())
 
     def _deciding(self, place: CallId) -> RecordedAttempt | None:
         """The latest attempt of that number that says what became of the call."""
@@ -90,8 +90,8 @@ class Recording:
         if go is None:
             return NotRecorded(f"{self._at(place)} was asked nothing, or its journal ends before the reply.")
         if go.over is not None:
-            kind: type[AttemptOver] = OutOfMoney if go.over["kind"] == OutOfMoney.__name__ else OutOfTime
-            return kind(go.over["reason"])
+            kind: type[AttemptOver] = OutOfMoney if go.over.kind == OutOfMoney.__name__ else OutOfTime
+            return kind(go.over.reason)
         if go.error:
             return ModelError(go.error) if go.went_on else NotRecorded(go.error)
         lost = place.call in go.calls
@@ -103,7 +103,7 @@ class Recording:
 
     def verdicts(self, instance_id: str) -> dict[str, Verdict]:
         """What the visible check said, by its key; the last word counts."""
-        return attempt_log.verdicts(self.run.journal(instance_id).lines())
+        return attempt_log.verdicts(self.run.journal(instance_id).events())
 
 
 def named(models: Iterable[str]) -> Recording | None:
@@ -123,7 +123,7 @@ def named(models: Iterable[str]) -> Recording | None:
     history.read(run)
     recording = Recording(run)
     if not recording.has_replies():
-        agent = recording.identity.get("agent")
+        agent = recording.manifest.setting("agent")
         raise UsageError(f"Run '{run.name}' (agent {agent}) has no replies in its journals: there is nothing to play.")
     return recording
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 from retrial.attempts import Attempt
 from retrial.chat import Reply, Request
 from retrial.errors import OutOfMoney, OutOfTime
 from retrial.store import attempt_log
-from retrial.store.attempt_log import RecordedAttempt
-from retrial.store.journal import Line
-from retrial.store.json_io import to_jsonl
+from retrial.store.attempt_log import RecordedAttempt, first_difference, question
+from retrial.store.events import Event
 from retrial.store.predictions import attempt_of, attempt_record
-from retrial.store.request_diff import first_difference, question
 from retrial.system.console import say
 
 _LOG = logging.getLogger(__name__)
@@ -23,18 +20,19 @@ _LOG = logging.getLogger(__name__)
 class Earlier:
     """What earlier goes at one task left, attempt by attempt."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        found = attempt_log.sound_lines(list(lines))
+    def __init__(self, events: Sequence[Event]) -> None:
+        found = attempt_log.after_discarded(events)
+        self.verdicts = attempt_log.verdicts(events)
+        """Of the visible check, by its key."""
         self._found = attempt_log.split_by_attempt(found)
         self._verdicts = attempt_log.verdicts(found)
 
     def attempt(self, blank: Attempt) -> Resumed:
         """What there is of this attempt."""
-        lines = attempt_log.latest(self._found, blank.number)
-        same = bool(lines) and lines[0].get("model") == blank.model
-        return Resumed(
-            attempt_log.recorded_attempt(lines) if same else RecordedAttempt(number=blank.number), blank, self._verdicts
-        )
+        found = attempt_log.latest(self._found, blank.number)
+        same = found is not None and found.begun.model == blank.model
+        go = attempt_log.recorded_attempt(found) if found and same else RecordedAttempt(number=blank.number)
+        return Resumed(go, blank, self._verdicts)
 
 
 class Resumed:
@@ -53,19 +51,19 @@ class Resumed:
     @property
     def out_of_money(self) -> bool:
         """Whether the task's money ended it."""
-        return self._go.over is not None and self._go.over["kind"] == OutOfMoney.__name__
+        return self._go.over is not None and self._go.over.kind == OutOfMoney.__name__
 
     def ended(self) -> Attempt | None:
         """The attempt as it ended then; None if it did not, was not measured, or is another's."""
         if self._go.ended is None or self._go.error:
             return None
-        record = self._go.ended["result"]
+        record, counted = self._go.ended.result, self._go.ended.counted
         try:
-            found = attempt_of(record, self._go.ended.get("counted", record["model_patch"]))
-        except (KeyError, TypeError, ValueError):
+            found = attempt_of(record, record.model_patch if counted is None else counted)
+        except ValueError:
             # Of another version of ours.
             return None
-        whole = json.loads(to_jsonl(attempt_record(found))) == record
+        whole = attempt_record(found) == record
         return found if whole and _attempt_key(found) == _attempt_key(self._blank) else None
 
     def reply(self, request: Request) -> Reply | None:
@@ -77,13 +75,13 @@ class Resumed:
         if call is not None and call.reply is not None:
             different = first_difference(call.question, question(request))
             if not different:
-                return attempt_log.reply(call.reply)
+                return call.reply
             place = f"{request.place.instance_id}, attempt {request.place.attempt}, call {request.place.call}"
             say(f"note: {place} was answered, and is asked again, for the question differs: {different}")
         over = self._go.over if self._holds and call is None else None
         self._holds = False
-        if over is not None and over["kind"] == OutOfTime.__name__:
-            raise OutOfTime(over["reason"])
+        if over is not None and over.kind == OutOfTime.__name__:
+            raise OutOfTime(over.reason)
         return None
 
     def noted(self, call: int, key: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, permutations
 
-from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, LadderPosition, TaskAttempts
-from retrial.reports.analysis.stats import total
+from retrial.reports.analysis.cases import AttemptOutcome, LadderPosition, TaskAttempts
+from retrial.reports.analysis.stats import percent, rounded, total
 from retrial.system.console import first_few
 
 FEW = 0.1
@@ -32,56 +32,50 @@ Titles = Mapping[tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a ladder solved and cost, or would have."""
+    """What a ladder solved and cost, or would have: the same when the same was made, in whatever order it is summed."""
 
-    of: int
     resolved_low: int
     resolved_high: int
-    attempts: int
-    """At least."""
+    percent_low: float
+    percent_high: float
     cost_low: float | None
     """None: a price is unknown."""
     cost_high: float | None
     """None: a price is, or an attempt was never made."""
-    complete: bool
+    attempts: int
+    """At least."""
+    unknown: int
+    """Tasks."""
+    exact: bool
+    of: int = field(repr=False)
+    cost: float | None = field(repr=False, compare=False)
+    """Of what was made, not rounded."""
+    complete: bool = field(repr=False, compare=False)
     """Every attempt was made."""
-
-    @property
-    def unknown(self) -> int:
-        """Tasks."""
-        return self.resolved_high - self.resolved_low
-
-    @property
-    def exact(self) -> bool:
-        return not self.unknown
-
-    def percent(self, resolved: int) -> float:
-        return round(100 * resolved / self.of, 2) if self.of else 0.0
-
-    def record(self) -> dict[str, object]:
-        """For results.json."""
-        return {
-            "resolved_low": self.resolved_low,
-            "resolved_high": self.resolved_high,
-            "percent_low": self.percent(self.resolved_low),
-            "percent_high": self.percent(self.resolved_high),
-            "cost_low": _rounded(self.cost_low),
-            "cost_high": _rounded(self.cost_high),
-            "attempts": self.attempts,
-            "unknown": self.unknown,
-            "exact": self.exact,
-        }
-
-    @property
-    def gist(self) -> tuple[object, ...]:
-        """The same when the same was made, in whatever order it was summed up."""
-        return tuple(self.record().values())
 
     @property
     def rate(self) -> str:
         """For people."""
-        low, high = self.percent(self.resolved_low), self.percent(self.resolved_high)
-        return f"{low:.1f} %" if self.exact else f"{low:.1f} to {high:.1f} %"
+        return f"{self.percent_low:.1f} %" if self.exact else f"{self.percent_low:.1f} to {self.percent_high:.1f} %"
+
+
+def make_bounds(
+    of: int, resolved_low: int, resolved_high: int, *, attempts: int, cost: float | None, complete: bool = True
+) -> Bounds:
+    return Bounds(
+        resolved_low=resolved_low,
+        resolved_high=resolved_high,
+        percent_low=percent(resolved_low, of) or 0.0,
+        percent_high=percent(resolved_high, of) or 0.0,
+        cost_low=rounded(cost),
+        cost_high=rounded(cost) if complete else None,
+        attempts=attempts,
+        unknown=resolved_high - resolved_low,
+        exact=resolved_high == resolved_low,
+        of=of,
+        cost=cost,
+        complete=complete,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +86,11 @@ class WhatIf:
 
     def only_prolongs(self, other: WhatIf) -> bool:
         """It begins as the other, and no task ever came to the rest."""
-        return self.steps[: len(other.steps)] == other.steps and self.bounds.gist == other.bounds.gist
+        return self.steps[: len(other.steps)] == other.steps and self.bounds == other.bounds
 
     def sentence(self, actual: Bounds) -> str:
         found = self.bounds
-        priced = bool(actual.cost_low) and found.cost_low is not None
+        priced = bool(actual.cost) and found.cost is not None
         unknown = "" if found.exact else f" ({found.unknown} of {found.of} tasks unknown)"
         return f"{self.label}: {_said(found, priced)}{unknown} instead of {_said(actual, priced)}"
 
@@ -106,15 +100,7 @@ def actual(tasks: Sequence[TaskAttempts]) -> Bounds:
     resolved = sum(task.resolved for task in tasks)
     attempts = [attempt for task in tasks for attempt in task.attempts]
     cost = total(attempt.cost for attempt in attempts)
-    return Bounds(
-        of=len(tasks),
-        resolved_low=resolved,
-        resolved_high=resolved,
-        attempts=len(attempts),
-        cost_low=cost,
-        cost_high=cost,
-        complete=True,
-    )
+    return make_bounds(len(tasks), resolved, resolved, attempts=len(attempts), cost=cost)
 
 
 def recorded(tasks: Sequence[TaskAttempts]) -> Recorded:
@@ -133,16 +119,7 @@ def bounds(found: Recorded, steps: Steps, *, cut: bool = False) -> Bounds:
         attempts += len(made)
         costs.append(total(each.cost for each in made))
         complete = complete and whole
-    cost = total(costs)
-    return Bounds(
-        of=len(found),
-        resolved_low=low,
-        resolved_high=high,
-        attempts=attempts,
-        cost_low=cost,
-        cost_high=cost if complete else None,
-        complete=complete,
-    )
+    return make_bounds(len(found), low, high, attempts=attempts, cost=total(costs), complete=complete)
 
 
 def _climbed(
@@ -230,27 +207,23 @@ def told(found: Sequence[WhatIf], was: Bounds) -> list[WhatIf]:
     known = [each for each in found if each.bounds.unknown <= FEW * was.of]
     different = list[WhatIf]()
     for each in sorted(known, key=lambda each: len(each.steps)):
-        if each.bounds.gist != was.gist and not any(each.only_prolongs(other) for other in different):
+        if each.bounds != was and not any(each.only_prolongs(other) for other in different):
             different.append(each)
     return sorted(different, key=_worth)[:LISTED]
 
 
 def _worth(each: WhatIf) -> tuple[bool, int, float, int, int]:
     found = each.bounds
-    cost = float("inf") if found.cost_low is None else found.cost_low
+    cost = float("inf") if found.cost is None else found.cost
     return not found.exact, -found.resolved_low, cost, found.attempts, len(each.steps)
 
 
 def _said(found: Bounds, priced: bool) -> str:
     least = "" if found.complete else "at least "
-    if priced and found.cost_low is not None:
-        return f"{found.rate} for {least}{money(found.cost_low)}"
+    if priced and found.cost is not None:
+        return f"{found.rate} for {least}{money(found.cost)}"
     return f"{found.rate} in {least}{found.attempts} attempt{'s' if found.attempts != 1 else ''}"
 
 
 def money(cost: float) -> str:
     return f"{cost:.2f} USD" if cost >= 1 or not cost else f"{cost:.4f} USD"
-
-
-def _rounded(cost: float | None) -> float | None:
-    return None if cost is None else round(cost, 6)

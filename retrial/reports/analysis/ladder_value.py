@@ -4,45 +4,93 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from retrial.reports.analysis import counterfactuals
-from retrial.reports.analysis.attempt_outcomes import AttemptOutcome, LadderPosition, TaskAttempts
+from retrial.reports.analysis.cases import AttemptOutcome, LadderPosition, TaskAttempts
 from retrial.reports.analysis.counterfactuals import Bounds
-from retrial.reports.analysis.stats import total
+from retrial.reports.analysis.stats import for_each, percent, rounded, total
+from retrial.store.json_io import FLAT
 
 SHOWN = 3
 
 
-def build(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[str, object]:
-    """`economics` of results.json, over measured tasks; empty where nothing is known of attempts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungTotals:
+    """What was done on one rung: a task comes to it once."""
+
+    tasks: int
+    attempts: int
+    plausible: int
+    unverified: int
+    not_measured: int
+    chosen: int
+    resolved: int
+    cost: float | None
+    cost_per_resolved: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungValue:
+    rung: str
+    round: int
+    run: str | None
+    own: RungTotals = field(metadata=FLAT)
+    cumulative_resolved: int
+    cumulative_percent: float
+    cumulative_cost: float | None
+    cumulative_cost_per_resolved: float | None
+    stopping_here: Bounds
+    marginal_cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLadder:
+    label: str
+    rungs: Sequence[str]
+    bounds: Bounds = field(metadata=FLAT)
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderValue:
+    """`economics` of results.json, over measured tasks."""
+
+    of: int
+    actual: Bounds
+    rungs: Sequence[RungValue]
+    what_ifs: Sequence[OtherLadder]
+    looked_at: int
+
+
+def build(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> LadderValue | None:
+    """None where nothing is known of attempts."""
     if not tasks:
-        return {}
+        return None
     was, rungs = counterfactuals.actual(tasks), ladder(tasks, sources)
     found = counterfactuals.find(counterfactuals.recorded(tasks), rungs)
-    told = counterfactuals.told(found, was)
-    return {
-        "of": was.of,
-        "actual": was.record(),
-        "rungs": _rows(tasks, rungs, sources),
-        "what_ifs": [
-            {
-                "label": each.label,
-                "rungs": [rungs.get(at, "") for at in each.steps],
-                **each.bounds.record(),
-                "sentence": each.sentence(was),
-            }
-            for each in told
+    return LadderValue(
+        of=was.of,
+        actual=was,
+        rungs=_rows(tasks, rungs, sources),
+        what_ifs=[
+            OtherLadder(
+                label=each.label,
+                rungs=[rungs.get(at, "") for at in each.steps],
+                bounds=each.bounds,
+                sentence=each.sentence(was),
+            )
+            for each in counterfactuals.told(found, was)
         ],
-        "looked_at": len(found),
-    }
+        looked_at=len(found),
+    )
 
 
-def said(content: Mapping[str, Any]) -> list[str]:
+def said(found: LadderValue | None) -> list[str]:
     """For people: the first of the what-ifs, where there was a ladder to speak of."""
-    if len(content.get("rungs", ())) < 2:
+    if not found or len(found.rungs) < 2:
         return []
-    return [f"what if       {each['sentence']}" for each in content["what_ifs"][:SHOWN]]
+    return [f"what if       {each.sentence}" for each in found.what_ifs[:SHOWN]]
 
 
 def ladder(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> dict[LadderPosition, str]:
@@ -69,66 +117,56 @@ def _distinct(titles: Mapping[tuple[int, int], str], sources: Sequence[str]) -> 
 
 def _rows(
     tasks: Sequence[TaskAttempts], rungs: Mapping[LadderPosition, str], sources: Sequence[str]
-) -> list[dict[str, object]]:
+) -> list[RungValue]:
     made = dict[LadderPosition, list[tuple[TaskAttempts, AttemptOutcome]]]()
     for task in tasks:
         for attempt in task.attempts:
             made.setdefault(attempt.at, []).append((task, attempt))
-    rows, resolved, cost, recorded = list[dict[str, object]](), 0, list[float | None](), counterfactuals.recorded(tasks)
-    before = Bounds(
-        of=len(tasks), resolved_low=0, resolved_high=0, attempts=0, cost_low=0.0, cost_high=0.0, complete=True
-    )
+    rows, resolved, costs, recorded = list[RungValue](), 0, list[float | None](), counterfactuals.recorded(tasks)
+    before = counterfactuals.make_bounds(len(tasks), 0, 0, attempts=0, cost=0.0)
     for length, (at, title) in enumerate(rungs.items(), start=1):
         own = _own(made[at])
-        resolved += own["resolved"]
-        cost.append(own["cost"])
+        resolved += own.resolved
+        costs.append(own.cost)
         stopped = counterfactuals.bounds(recorded, tuple(rungs)[:length], cut=True)
         rows.append(
-            {
-                "rung": title,
-                "round": at.round,
-                "run": sources[at.source] if at.source < len(sources) else None,
-                **own,
-                "cumulative_resolved": resolved,
-                "cumulative_percent": stopped.percent(resolved),
-                "cumulative_cost": _rounded(total(cost)),
-                "cumulative_cost_per_resolved": _each(total(cost), resolved),
-                "stopping_here": stopped.record(),
-                "marginal_cost": _marginal(before, stopped),
-            }
+            RungValue(
+                rung=title,
+                round=at.round,
+                run=sources[at.source] if at.source < len(sources) else None,
+                own=own,
+                cumulative_resolved=resolved,
+                cumulative_percent=percent(resolved, len(tasks)) or 0.0,
+                cumulative_cost=rounded(total(costs)),
+                cumulative_cost_per_resolved=for_each(total(costs), resolved),
+                stopping_here=stopped,
+                marginal_cost=_marginal(before, stopped),
+            )
         )
         before = stopped
     return rows
 
 
-def _own(made: Sequence[tuple[TaskAttempts, AttemptOutcome]]) -> dict[str, Any]:
-    """What was done on one rung: a task comes to it once."""
+def _own(made: Sequence[tuple[TaskAttempts, AttemptOutcome]]) -> RungTotals:
     attempts = [attempt for _, attempt in made]
     chosen = [task for task, attempt in made if attempt.number == task.chosen]
     resolved, cost = sum(task.resolved for task in chosen), total(attempt.cost for attempt in attempts)
-    return {
-        "tasks": len({task.instance_id for task, _ in made}),
-        "attempts": len(attempts),
-        "plausible": sum(attempt.plausible for attempt in attempts),
-        "unverified": sum(attempt.unverified for attempt in attempts),
-        "not_measured": sum(bool(attempt.error) for attempt in attempts),
-        "chosen": len(chosen),
-        "resolved": resolved,
-        "cost": _rounded(cost),
-        "cost_per_resolved": _each(cost, resolved),
-    }
+    return RungTotals(
+        tasks=len({task.instance_id for task, _ in made}),
+        attempts=len(attempts),
+        plausible=sum(attempt.plausible for attempt in attempts),
+        unverified=sum(attempt.unverified for attempt in attempts),
+        not_measured=sum(bool(attempt.error) for attempt in attempts),
+        chosen=len(chosen),
+        resolved=resolved,
+        cost=rounded(cost),
+        cost_per_resolved=for_each(cost, resolved),
+    )
 
 
 def _marginal(before: Bounds, after: Bounds) -> float | None:
     """USD for each task more that is solved by going on to this rung; None where none is, or nobody knows."""
-    if not (before.exact and after.exact) or before.cost_high is None or after.cost_high is None:
+    sure = all(each.exact and each.complete for each in (before, after))
+    if not sure or before.cost is None or after.cost is None:
         return None
-    return _each(after.cost_high - before.cost_high, after.resolved_low - before.resolved_low)
-
-
-def _each(cost: float | None, number: int) -> float | None:
-    return None if cost is None or number <= 0 else round(cost / number, 6)
-
-
-def _rounded(cost: float | None) -> float | None:
-    return None if cost is None else round(cost, 6)
+    return for_each(after.cost - before.cost, after.resolved_low - before.resolved_low)

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.run_conditions import Differences, Side, differences, refuse_other_benchmark
+from retrial.reports.analysis.stats import Rate
+from retrial.store.json_io import FLAT
 from retrial.system.console import pluralise
 
-LISTS = ("gained", "lost", "both", "neither", "only_in_a", "only_in_b")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """A pair, as results.json has it."""
+
+    a: str
+    b: str
+    common: int
+    rate_a: Rate
+    rate_b: Rate
+    difference: float
+    low: float
+    high: float
+    p: float | None
+    p_adjusted: float | None
+    more_than_chance: bool
+    untested: str | None
+    tasks_needed: int | None
+    sentence: str
+    pair: Pair = field(metadata=FLAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """Run `b` against run `a`; only tasks that both measured are compared. Lists are of ids."""
 
-    a: str
-    b: str
+    a: str = field(repr=False)
+    b: str = field(repr=False)
     gained: tuple[str, ...]
     """Resolved by `b` alone."""
     lost: tuple[str, ...]
@@ -28,15 +48,15 @@ class Pair:
     only_in_a: tuple[str, ...] = ()
     """Measured there alone."""
     only_in_b: tuple[str, ...] = ()
-    pairs: int = 1
+    pairs: int = field(default=1, repr=False)
     """How many are compared at once."""
-    adjusted: float = 1.0
+    adjusted: float = field(default=1.0, repr=False)
     """The p for that; of one pair, its own."""
-    untested: str = ""
+    untested: str = field(default="", repr=False)
     """Why no significance test applies, as a sentence; empty where one does."""
-    failed_by: str = ""
+    failed_by: str = field(default="", repr=False)
     """Of the two the run that resolved no common task, but others: they may have been chosen for that."""
-    differences: Differences = field(default_factory=Differences)
+    differences: Differences = field(default_factory=Differences, metadata=FLAT)
 
     @property
     def common(self) -> int:
@@ -164,28 +184,25 @@ def corrected(found: Sequence[Pair]) -> list[Pair]:
     return [replace(each, pairs=len(tested) or 1, adjusted=adjusted.get(id(each), 1.0)) for each in found]
 
 
-def record(found: Pair) -> dict[str, Any]:
-    """For results.json."""
+def row(found: Pair) -> PairRow:
     low, high = stats.paired_interval(len(found.gained), len(found.lost), found.common)
-    return {
-        "a": found.a,
-        "b": found.b,
-        "common": found.common,
-        "rate_a": stats.rate(len(found.both) + len(found.lost), found.common),
-        "rate_b": stats.rate(len(found.both) + len(found.gained), found.common),
-        "difference": round(found.difference, 2),
-        "low": round(100 * low, 2),
-        "high": round(100 * high, 2),
-        "p": None if found.withheld else found.p,
-        "p_adjusted": None if found.withheld else found.adjusted,
-        "more_than_chance": found.more_than_chance,
-        "untested": found.withheld or None,
-        "tasks_needed": None if found.withheld else found.needed,
-        "sentence": found.sentence,
-        **{name: list(getattr(found, name)) for name in LISTS},
-        "warnings": list(found.differences.warnings),
-        "differs_in": list(found.differences.differs_in),
-    }
+    return PairRow(
+        a=found.a,
+        b=found.b,
+        common=found.common,
+        rate_a=stats.rate(len(found.both) + len(found.lost), found.common),
+        rate_b=stats.rate(len(found.both) + len(found.gained), found.common),
+        difference=round(found.difference, 2),
+        low=round(100 * low, 2),
+        high=round(100 * high, 2),
+        p=None if found.withheld else found.p,
+        p_adjusted=None if found.withheld else found.adjusted,
+        more_than_chance=found.more_than_chance,
+        untested=found.withheld or None,
+        tasks_needed=None if found.withheld else found.needed,
+        sentence=found.sentence,
+        pair=found,
+    )
 
 
 def _points(difference: float) -> str:

@@ -15,10 +15,12 @@ from typing import Any
 
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
-from retrial.reports.analysis.stats import mean_and_spread, pass_at_k, rate
+from retrial.reports.analysis.rungs import Common
+from retrial.reports.analysis.stats import Rate, mean_and_spread, pass_at_k, rate
 from retrial.reports.scored_row import ScoredRow
+from retrial.store.json_io import FLAT
 from retrial.system.console import first_few, pluralise, printable
-from retrial.types import Status, Verdict
+from retrial.types import Outcome, Status, Verdict
 
 IDENTICAL = (
     "all runs came to the same patches, so that their spread says nothing about chance: "
@@ -52,91 +54,149 @@ class Repeated:
     instance_id: str
     resolved: tuple[bool | None, ...]
     """Run by run; None where it was not measured."""
-
-    @property
-    def n(self) -> int:
-        """How often it was measured."""
-        return sum(each is not None for each in self.resolved)
-
-    @property
-    def c(self) -> int:
-        """How often it was resolved."""
-        return sum(each is True for each in self.resolved)
+    n: int
+    """How often it was measured."""
+    c: int
+    """How often it was resolved."""
 
     @property
     def flips(self) -> bool:
         return 0 < self.c < self.n
 
 
-def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> dict[str, Any]:
-    """What results.json has of repeats: each run, their mean and spread, and every task in all of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatRow:
+    """One run, as results.json has it."""
+
+    run: str
+    seed: int
+    rate: Rate = field(metadata=FLAT)
+    rate_common: Rate
+    not_measured: int
+    skipped: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far runs lie apart, in points."""
+
+    standard_deviation: float | None
+    standard_error: float | None
+    min: float
+    max: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """What runs on the same tasks say together: each run, their mean and spread, and every task in all of them."""
+
+    common: Common
+    runs: Sequence[RepeatRow]
+    mean: float | None
+    """Over the tasks that all runs measured, in percent."""
+    spread: Spread | None
+    standard_error_tasks: float | None
+    pass_at: Mapping[str, float | None]
+    """For each k, of the tasks that were measured at least so often."""
+    pass_at_of: Mapping[str, int]
+    always: Sequence[str]
+    never: Sequence[str]
+    flips: Mapping[str, Sequence[bool | None]]
+    flip_rate: float | None
+    disagreement: float | None
+    void: Mapping[str, str]
+    identical: bool
+    conditions_differ: Mapping[str, Mapping[str, Any]]
+    """Conditions that are not the same in all runs: name → run → what it was there."""
+    not_started: Sequence[str]
+    spent: Usage
+    instances: Sequence[Repeated]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlakyTask:
+    outcomes: Sequence[Outcome]
+    tests: Mapping[str, Sequence[Status | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flakiness:
+    """`repeats` of results.json: what several scorings of one run showed."""
+
+    times: int
+    of: int
+    flaky: Mapping[str, FlakyTask]
+    stable: int
+    flaky_tests: Mapping[str, Mapping[str, Sequence[Status | None]]]
+    not_measured: Sequence[str]
+
+
+def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> Together:
     tasks = _tasks(runs)
     common = [task for task in tasks if task.n == len(runs)]
     twice = [task for task in tasks if task.n > 1]
     flips = {task.instance_id: list(task.resolved) for task in twice if task.flips}
-    return {
-        "common": {
-            "measured_by_all": len(common),
-            "of": len(tasks),
-            "instance_ids": [task.instance_id for task in common],
-        },
-        "runs": [_row(run, common, place) for place, run in enumerate(runs)],
-        **_spread(common, len(runs)),
-        **_pass_at(tasks, len(runs)),
-        "always": [task.instance_id for task in twice if task.c == task.n],
-        "never": [task.instance_id for task in twice if task.c == 0],
-        "flips": flips,
-        "flip_rate": round(100 * len(flips) / len(twice), 2) if twice else None,
-        "disagreement": _disagreement(twice),
-        "void": {key: why for run in runs for key, why in run.void.items()},
-        "identical": identical([run.patches for run in runs]),
-        "conditions_differ": _differing(runs),
-        "not_started": list(not_started),
-        "spent": sum((run.spent for run in runs), Usage()),
-        "instances": [
-            {"instance_id": task.instance_id, "resolved": list(task.resolved), "n": task.n, "c": task.c}
-            for task in tasks
-        ],
-    }
+    percents = [_percent(common, place) for place in range(len(runs))] if common else []
+    pass_at = {k: _pass_at(tasks, k) for k in range(1, len(runs) + 1)}
+    return Together(
+        common=Common(measured_by_all=len(common), of=len(tasks), instance_ids=[task.instance_id for task in common]),
+        runs=[_row(run, common, place) for place, run in enumerate(runs)],
+        mean=round(mean_and_spread(percents)[0], 2) if percents else None,
+        spread=_spread(percents) if percents else None,
+        standard_error_tasks=_standard_error([100 * task.c / task.n for task in common]),
+        pass_at={str(k): share for k, (share, _) in pass_at.items()},
+        pass_at_of={str(k): of for k, (_, of) in pass_at.items()},
+        always=[task.instance_id for task in twice if task.c == task.n],
+        never=[task.instance_id for task in twice if task.c == 0],
+        flips=flips,
+        flip_rate=stats.percent(len(flips), len(twice)),
+        disagreement=_disagreement(twice),
+        void={key: why for run in runs for key, why in run.void.items()},
+        identical=identical([run.patches for run in runs]),
+        conditions_differ=_differing(runs),
+        not_started=list(not_started),
+        spent=sum((run.spent for run in runs), Usage()),
+        instances=tasks,
+    )
 
 
 def _tasks(runs: Sequence[Repeat]) -> list[Repeated]:
     """All that any run was asked for and could have measured, by id."""
     names = sorted({key for run in runs for key in (*run.resolved, *run.not_measured)})
-    return [Repeated(instance_id=name, resolved=tuple(run.resolved.get(name) for run in runs)) for name in names]
+    found = {name: tuple(run.resolved.get(name) for run in runs) for name in names}
+    return [
+        Repeated(instance_id=name, resolved=own, n=len(own) - own.count(None), c=own.count(True))
+        for name, own in found.items()
+    ]
 
 
-def _row(run: Repeat, common: Sequence[Repeated], place: int) -> dict[str, Any]:
-    cost = run.spent.cost
-    return {
-        "run": run.run,
-        "seed": run.seed,
-        **rate(sum(run.resolved.values()), len(run.resolved)),
-        "rate_common": rate(sum(bool(task.resolved[place]) for task in common), len(common)),
-        "not_measured": len(run.not_measured),
-        "skipped": len(run.skipped),
-        "cost": None if cost is None else round(cost, 6),
-    }
+def _row(run: Repeat, common: Sequence[Repeated], place: int) -> RepeatRow:
+    return RepeatRow(
+        run=run.run,
+        seed=run.seed,
+        rate=rate(sum(run.resolved.values()), len(run.resolved)),
+        rate_common=rate(sum(bool(task.resolved[place]) for task in common), len(common)),
+        not_measured=len(run.not_measured),
+        skipped=len(run.skipped),
+        cost=stats.rounded(run.spent.cost),
+    )
 
 
-def _spread(common: Sequence[Repeated], runs: int) -> dict[str, Any]:
-    """The mean over the tasks that all runs measured, and how far runs lie apart; in percent, and in points of it."""
-    if not common:
-        return {"mean": None, "spread": None, "standard_error_tasks": None}
-    percents = [100 * statistics.fmean(bool(task.resolved[place]) for task in common) for place in range(runs)]
-    mean, deviation = mean_and_spread(percents)
-    _, between_tasks = mean_and_spread([100 * task.c / task.n for task in common])
-    return {
-        "mean": round(mean, 2),
-        "spread": {
-            "standard_deviation": _rounded(deviation),
-            "standard_error": _standard_error(deviation, runs),
-            "min": round(min(percents), 2),
-            "max": round(max(percents), 2),
-            "runs": runs,
-        },
-        "standard_error_tasks": _standard_error(between_tasks, len(common)),
-    }
+def _percent(common: Sequence[Repeated], place: int) -> float:
+    """Of one run, over the tasks that all measured."""
+    return 100 * statistics.fmean(bool(task.resolved[place]) for task in common)
+
+
+def _spread(percents: Sequence[float]) -> Spread:
+    return Spread(
+        standard_deviation=_rounded(mean_and_spread(percents)[1]),
+        standard_error=_standard_error(percents),
+        min=round(min(percents), 2),
+        max=round(max(percents), 2),
+        runs=len(percents),
+    )
 
 
 def _disagreement(twice: Sequence[Repeated]) -> float | None:
@@ -145,15 +205,10 @@ def _disagreement(twice: Sequence[Repeated]) -> float | None:
     return _rounded(None if share is None else 100 * share)
 
 
-def _pass_at(tasks: Sequence[Repeated], runs: int) -> dict[str, Any]:
-    """For each k, of the tasks that were measured at least so often."""
-    found: dict[str, float | None] = {}
-    of: dict[str, int] = {}
-    for k in range(1, runs + 1):
-        shares = [pass_at_k(task.n, task.c, k) for task in tasks if task.n >= k]
-        of[str(k)] = len(shares)
-        found[str(k)] = round(100 * statistics.fmean(shares), 2) if shares else None
-    return {"pass_at": found, "pass_at_of": of}
+def _pass_at(tasks: Sequence[Repeated], k: int) -> tuple[float | None, int]:
+    """In percent, and of how many tasks: those that were measured at least k times."""
+    shares = [pass_at_k(task.n, task.c, k) for task in tasks if task.n >= k]
+    return round(100 * statistics.fmean(shares), 2) if shares else None, len(shares)
 
 
 def identical(runs: Sequence[Mapping[str, str]]) -> bool:
@@ -165,22 +220,24 @@ def identical(runs: Sequence[Mapping[str, str]]) -> bool:
 
 
 def _differing(runs: Sequence[Repeat]) -> dict[str, dict[str, Any]]:
-    """Conditions that are not the same in all runs: name → run → what it was there."""
     found = {name: {run.run: run.conditions.get(name) for run in runs} for name in CONDITIONS}
     return {name: own for name, own in found.items() if any(each != own[runs[0].run] for each in own.values())}
 
 
-def _standard_error(deviation: float | None, of: int) -> float | None:
-    return None if deviation is None else _rounded(deviation / sqrt(of))
+def _standard_error(values: Sequence[float]) -> float | None:
+    deviation = mean_and_spread(values)[1] if values else None
+    return None if deviation is None else _rounded(deviation / sqrt(len(values)))
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-def flaky(scorings: Sequence[Sequence[ScoredRow]]) -> dict[str, Any]:
-    """`repeats` in results.json: whose verdict was not the same in all scorings that could measure it, and by which
-    tests. What could not be measured is our fault, and no sign of a flaky test."""
+def flaky(scorings: Sequence[Sequence[ScoredRow]]) -> Flakiness:
+    """Whose verdict was not the same in all scorings that could measure it, and by which tests.
+
+    What could not be measured is our fault, and no sign of a flaky test.
+    """
     verdicts: dict[str, list[Verdict]] = {}
     for row in (row for scoring in scorings for row in scoring):
         verdicts.setdefault(row.task.instance_id, []).append(row.verdict)
@@ -188,20 +245,17 @@ def flaky(scorings: Sequence[Sequence[ScoredRow]]) -> dict[str, Any]:
     different = [key for key, own in measured.items() if len({each.outcome for each in own}) > 1]
     steady = [key for key, own in measured.items() if len(own) > 1 and key not in different]
     flickering = {key: _differing_tests(verdicts[key]) for key in steady}
-    return {
-        "times": len(scorings),
-        "of": len(verdicts),
-        "flaky": {
-            key: {
-                "outcomes": [each.outcome for each in verdicts[key]],
-                "tests": _differing_tests(verdicts[key]),
-            }
+    return Flakiness(
+        times=len(scorings),
+        of=len(verdicts),
+        flaky={
+            key: FlakyTask(outcomes=[each.outcome for each in verdicts[key]], tests=_differing_tests(verdicts[key]))
             for key in different
         },
-        "stable": len(steady),
-        "flaky_tests": {key: tests for key, tests in flickering.items() if tests},
-        "not_measured": [key for key, own in measured.items() if len(own) < len(scorings)],
-    }
+        stable=len(steady),
+        flaky_tests={key: tests for key, tests in flickering.items() if tests},
+        not_measured=[key for key, own in measured.items() if len(own) < len(scorings)],
+    )
 
 
 def _differing_tests(verdicts: Sequence[Verdict]) -> dict[str, list[Status | None]]:
@@ -212,30 +266,25 @@ def _differing_tests(verdicts: Sequence[Verdict]) -> dict[str, list[Status | Non
     return {name: [each.tests.get(name) for each in verdicts] for name in differing}
 
 
-def told(content: Mapping[str, Any]) -> str:
-    """What several scorings showed, for the end of what report.py prints; empty where there was one."""
-    found = content.get("repeats")
-    if not found:
-        return ""
+def told(found: Flakiness) -> str:
+    """What several scorings showed, for the end of what report.py prints."""
     lines = [
-        f"flaky         {len(found['flaky'])} of {pluralise(found['of'], 'instance')} gave different verdicts "
-        f"in {found['times']} scorings" + (":" if found["flaky"] else ""),
-        *(f"  {key}: {_shown(each)}" for key, each in list(found["flaky"].items())[:SHOWN]),
+        f"flaky         {len(found.flaky)} of {pluralise(found.of, 'instance')} gave different verdicts "
+        f"in {found.times} scorings" + (":" if found.flaky else ""),
+        *(f"  {key}: {_shown(each)}" for key, each in list(found.flaky.items())[:SHOWN]),
     ]
-    if len(found["flaky"]) > SHOWN:
-        lines.append(f"  and {len(found['flaky']) - SHOWN} more")
-    if found["flaky_tests"]:
-        lines.append(
-            f"  tests that differ in others, without changing a verdict: {first_few(list(found['flaky_tests']))}"
-        )
-    if found["not_measured"]:
-        lines.append(f"  not measured in every scoring: {first_few(found['not_measured'])}")
+    if len(found.flaky) > SHOWN:
+        lines.append(f"  and {len(found.flaky) - SHOWN} more")
+    if found.flaky_tests:
+        lines.append(f"  tests that differ in others, without changing a verdict: {first_few(list(found.flaky_tests))}")
+    if found.not_measured:
+        lines.append(f"  not measured in every scoring: {first_few(found.not_measured)}")
     return "\n".join(lines)
 
 
-def _shown(each: Mapping[str, Any]) -> str:
-    tests = [f"{printable(name)} ({', '.join(map(_word, own))})" for name, own in each["tests"].items()]
-    return first_few(tests) if tests else f"({', '.join(map(_word, each['outcomes']))})"
+def _shown(each: FlakyTask) -> str:
+    tests = [f"{printable(name)} ({', '.join(map(_word, own))})" for name, own in each.tests.items()]
+    return first_few(tests) if tests else f"({', '.join(map(_word, each.outcomes))})"
 
 
 def _word(status: str | None) -> str:

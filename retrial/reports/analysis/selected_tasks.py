@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from retrial.errors import UsageError
-from retrial.reports.analysis.run_conditions import Side
+from retrial.reports.analysis.run_conditions import EarlierInstance, EarlierResults, Side
 from retrial.store.runs import Run
 
 Find = Callable[[str], Side]
 """Return the scored run of that name. Raises: UsageError."""
-
-LISTS = ("not_measured", "skipped")
 
 
 def completed(side: Side, find: Find, seen: Sequence[str] = ()) -> Side:
@@ -35,7 +32,7 @@ def completed(side: Side, find: Find, seen: Sequence[str] = ()) -> Side:
     return replace(
         side,
         name="+".join(names),
-        content={**side.content, **_united(side, earlier)},
+        results=_united(side, earlier),
         includes=(side.includes | others) - {side.run},
         selection=f"{side.name} ran only {what_was_left(side.prior)}: they are compared as one run",
     )
@@ -56,22 +53,25 @@ def refuse_unknown(name: str, prior: Iterable[Run]) -> None:
             )
 
 
-def _united(side: Side, earlier: Sequence[Side]) -> dict[str, Any]:
-    """The parts of results.json that a comparison reads, of all these runs."""
-    own, rows = side.selected, dict[str, Mapping[str, Any]]()
-    for row in (row for each in earlier for row in each.content["instances"]):
-        if row["instance_id"] not in own:
+def _united(side: Side, earlier: Sequence[Side]) -> EarlierResults:
+    """The results of all these runs."""
+    own, rows, found = side.selected, dict[str, EarlierInstance](), side.results
+    for row in (row for each in earlier for row in each.results.instances):
+        if row.instance_id not in own:
             # As when several runs are made one result: of equals the earliest.
-            rows[row["instance_id"]] = min(rows.get(row["instance_id"], row), row, key=_rank)
-    lists = {
-        name: {
-            **{key: why for each in earlier for key, why in each.content[name].items() if key not in own | set(rows)},
-            **side.content[name],
-        }
-        for name in LISTS
-    }
-    return {"instances": [*side.content["instances"], *rows.values()], **lists}
+            rows[row.instance_id] = min(rows.get(row.instance_id, row), row, key=_rank)
+    left = own | set(rows)
+
+    def with_earlier(own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> dict[str, str]:
+        return {**{key: why for each in others for key, why in each.items() if key not in left}, **own}
+
+    return replace(
+        found,
+        instances=(*found.instances, *rows.values()),
+        not_measured=with_earlier(found.not_measured, (each.results.not_measured for each in earlier)),
+        skipped=with_earlier(found.skipped, (each.results.skipped for each in earlier)),
+    )
 
 
-def _rank(row: Mapping[str, Any]) -> int:
-    return 0 if row.get("plausible") else 1 if row.get("unverified") else 2
+def _rank(row: EarlierInstance) -> int:
+    return 0 if row.plausible else 1 if row.unverified else 2

@@ -6,8 +6,11 @@ What each number is, by which formula, and when to believe it: docs/statistics.m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil, comb, exp, fsum, log, log1p, log2, sqrt
+
+from retrial.store.json_io import IF_GIVEN
 
 Z95 = 1.959963984540054
 Z_POWER = 0.8416212335729143
@@ -33,17 +36,63 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return low, high
 
 
-def rate(resolved: int, of: int) -> dict[str, object]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
     """A share in percent with its interval, as results.json has it."""
+
+    percent: float | None
+    """None, as the interval, where an agent that did not work has none."""
+    low: float | None
+    high: float | None
+    resolved: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{self.percent:.1f} % (95 % interval {self.low:.1f} to {self.high:.1f})"
+
+    @property
+    def share(self) -> str:
+        return f"{self.resolved}/{self.of}"
+
+    @property
+    def short(self) -> str:
+        """For a cell; of nothing there is none."""
+        return f"{self.percent:.1f} % ({self.low:.0f} to {self.high:.0f})" if self.of else "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRate(Rate):
+    """`rate` of results.json."""
+
+    attempts: str | None = field(default=None, metadata=IF_GIVEN)
+    """`2+` as soon as one chosen patch had more than one go at it."""
+    visible_is_hidden: bool | None = field(default=None, metadata=IF_GIVEN)
+
+
+NO_RATE = Rate(percent=None, low=None, high=None, resolved=0, of=0)
+
+
+def rate(resolved: int, of: int) -> Rate:
     low, high = wilson(resolved, of)
     percent = 100 * resolved / of if of else 0.0
-    return {
-        "percent": round(percent, 2),
-        "low": round(100 * low, 2),
-        "high": round(100 * high, 2),
-        "resolved": resolved,
-        "of": of,
-    }
+    return Rate(percent=round(percent, 2), low=round(100 * low, 2), high=round(100 * high, 2), resolved=resolved, of=of)
+
+
+def percent(part: float, of: float) -> float | None:
+    """None of nothing."""
+    return round(100 * part / of, 2) if of else None
+
+
+def rounded(cost: float | None) -> float | None:
+    """USD; None where it is unknown."""
+    return None if cost is None else round(cost, 6)
+
+
+def for_each(cost: float | None, number: int) -> float | None:
+    """USD for each of so many; None also where there is none."""
+    return None if cost is None or number <= 0 else round(cost / number, 6)
 
 
 def total(costs: Iterable[float | None]) -> float | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+from collections.abc import Iterator
 
-from retrial.reports.exports import Export
-from retrial.reports.exports.text import line
+from retrial.reports.analysis.aider_summary import AiderSummary
+from retrial.reports.exports import Export, line
+from retrial.reports.records import Results
+from retrial.store.json_io import to_exact_jsonl
 from retrial.store.runs import Run
 
 FIRST = (
@@ -23,23 +25,21 @@ LONGEST = 2_000
 SECOND = {"pass_rate_2": "pass_rate_1", "pass_num_2": "pass_num_1"}
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes | None:
+def render(run: Run, results: Results) -> bytes | None:
     """None for predictions whose chats nobody knows, and where no turn was ever checked: nothing passed or failed."""
     import yaml
 
-    known = content["aider"]
-    if "pass_rate_1" not in known:
+    found = results.aider
+    if found is None or not found.quality.turns:
         return None
-    remarks = "".join(f"# {remark}\n" for remark in _remarks(known))
-    text = yaml.safe_dump([_record(known)], sort_keys=False, allow_unicode=True, width=LONGEST)
-    return (remarks + text).encode()
-
-
-def _record(known: Mapping[str, Any]) -> dict[str, object]:
-    """What is unknown is left out."""
+    known = json.loads(to_exact_jsonl(found))
     whole = {**{name: known[other] for name, other in SECOND.items()}, **known}
-    order = dict.fromkeys((*FIRST, *whole))
-    return {name: _value(name, whole[name]) for name in order if whole.get(name) is not None}
+    # What is unknown is left out.
+    names = [name for name in dict.fromkeys((*FIRST, *whole)) if whole.get(name) is not None]
+    record = {name: _value(name, whole[name]) for name in names}
+    remarks = "".join(f"# {remark}\n" for remark in _remarks(found))
+    text = yaml.safe_dump([record], sort_keys=False, allow_unicode=True, width=LONGEST)
+    return (remarks + text).encode()
 
 
 def _value(name: str, value: object) -> object:
@@ -55,17 +55,17 @@ def _date(text: str) -> datetime.date | None:
         return None
 
 
-def _remarks(known: Mapping[str, Any]) -> Iterator[str]:
+def _remarks(found: AiderSummary) -> Iterator[str]:
     """What a reader of the record could take for something else."""
     yield "Made by Retrial: commit_hash and versions are its own, not aider's."
-    if "pass_rate_2" not in known:
-        yield _no_second_turn(known)
-    if known.get("total_cost") is None:
+    if found.quality.pass_rate(2) is None:
+        yield _no_second_turn(found)
+    if found.total_cost is None:
         yield "total_cost is left out: a price is unknown."
 
 
-def _no_second_turn(known: Mapping[str, Any]) -> str:
-    if known["pass_num_1"] == known["test_cases"]:
+def _no_second_turn(found: AiderSummary) -> str:
+    if found.quality.turns["pass_num_1"] == found.test_cases:
         return "No task needed a second turn: pass_rate_2 is pass_rate_1."
     return (
         "No task was given a second turn (as with --turns 1): pass_rate_2 repeats pass_rate_1, "

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
-from typing import Any
 
-from retrial.reports.exports import Export
-from retrial.reports.exports.cases import ExportedCase, every
-from retrial.reports.exports.text import line
+from retrial.reports.exports import Export, ExportedCase, every, line
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 
 LONGEST = 10_000
@@ -25,27 +22,34 @@ COLUMNS = (
 """Named as in results.json; `tampered` is the rule that was broken, `review` whether a person should look at it."""
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes:
+def render(run: Run, results: Results) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    review = set(content["tamper"]["review"])
-    writer.writerows(_line(case, review) for case in every(content))
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    review = set(results.tamper.review)
+    writer.writerows([_cell(_value(case, name, review)) for name in COLUMNS] for case in every(results))
     return text.getvalue().encode()
 
 
-def _line(case: ExportedCase, review: set[str]) -> dict[str, object]:
+def _value(case: ExportedCase, name: str, review: set[str]) -> object:
     row = case.row
-    own = {
-        "instance_id": case.instance_id,
-        "outcome": case.outcome,
-        "resolved": bool(row.get("resolved")),
-        "reason": row.get("reason", case.reason),
-        "tampered": row.get("tamper", {}).get("rule"),
-        "review": case.instance_id in review,
-        "dropped_paths": " ".join(row.get("dropped_paths", ())),
-    }
-    return {name: _cell(own.get(name, row.get(name))) for name in COLUMNS}
+    match name:
+        case "instance_id" | "outcome":
+            return getattr(case, name)
+        case "review":
+            return case.instance_id in review
+        case "resolved":
+            return row is not None and row.resolved
+        case "reason":
+            return row.reason if row else case.reason
+        case "tampered":
+            return row.tamper.rule if row else None
+        case "dropped_paths":
+            return " ".join(row.dropped_paths) if row else ""
+        case "try":
+            return row.number if row else None
+        case _:
+            return getattr(row, name) if row else None
 
 
 def _cell(value: object) -> object:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from retrial.reports.exports import Export, objections
-from retrial.reports.exports.cases import made_elsewhere, model_names
-from retrial.reports.exports.text import line
+from retrial.reports.exports import Export, line, made_elsewhere, model_names, objections
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 
 VERIFIED = ("SWE-bench/SWE-bench_Verified", "swe_bench_%_resolved")
@@ -17,43 +15,43 @@ BOARDS = {"swe-bench-verified": VERIFIED, VERIFIED[0]: VERIFIED, "swe-bench-lite
 LONGEST = 500
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes | None:
+def render(run: Run, results: Results) -> bytes | None:
     """None for benchmarks without such a leaderboard, for what no model made, and for an agent that did not work."""
     import yaml
 
-    source = str(content["provenance"].get("benchmark", {}).get("source", ""))
+    source = str(results.provenance.get("benchmark", {}).get("source", ""))
     board = BOARDS.get(source.removesuffix(":test"))
-    if board is None or "kind" in content["provenance"] or content.get("agent_failed"):
+    if board is None or "kind" in results.provenance or results.agent_failed:
         return None
     dataset, task = board
-    started = str(run.config().get("started", "")) if run.exists() else ""
+    started = run.manifest().started if run.exists() else ""
     entry = {
         "dataset": {"id": dataset, "task_id": task},
-        "value": content["rate_of_benchmark"]["percent"],
+        "value": results.rate_of_benchmark.percent,
         **({"date": started} if started else {}),
-        "notes": "; ".join(_notes(content)),
+        "notes": "; ".join(_notes(results)),
     }
-    remarks = "".join(f"# {remark}\n" for remark in _remarks(run, content))
+    remarks = "".join(f"# {remark}\n" for remark in _remarks(run, results))
     return (remarks + yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=LONGEST * 8)).encode()
 
 
-def _notes(content: Mapping[str, Any]) -> Iterator[str]:
+def _notes(results: Results) -> Iterator[str]:
     """The setup, in a line."""
-    rate, whole = content["rate"], content["rate_of_benchmark"]
-    yield f"Retrial {content['provenance'].get('retrial', '')}".strip()
-    yield line(", ".join(model_names(content)), LONGEST)
-    yield "attempts unknown" if made_elsewhere(content) else f"attempts {rate['attempts']}"
-    yield f"{whole['resolved']} of {whole['of']} resolved, {rate['of']} measured, the rest counted as unresolved"
-    if "original" in str(content["visible_tests"]):
+    rate, whole = results.rate, results.rate_of_benchmark
+    yield f"Retrial {results.provenance.get('retrial', '')}".strip()
+    yield line(", ".join(model_names(results)), LONGEST)
+    yield "attempts unknown" if made_elsewhere(results) else f"attempts {rate.attempts}"
+    yield f"{whole.resolved} of {whole.of} resolved, {rate.of} measured, the rest counted as unresolved"
+    if "original" in str(results.visible_tests):
         yield "visible tests chosen by the hidden ones"
-    if content["agent_isolated"] is False:
+    if results.agent_isolated is False:
         yield "agent not isolated"
 
 
-def _remarks(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
+def _remarks(run: Run, results: Results) -> Iterator[str]:
     yield "For .eval_results/ of the model's repository. To say where it can be looked up, add"
     yield "source: {url: …, name: …, user: …}."
-    yield from (f"Against it: {line(each, LONGEST)}" for each in objections.sentences(run, content))
+    yield from (f"Against it: {line(each, LONGEST)}" for each in objections.sentences(run, results))
 
 
 def make() -> Export:

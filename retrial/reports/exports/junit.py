@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from retrial.reports.exports import Export
-from retrial.reports.exports.cases import CaseKind, ExportedCase, every, model_names
-from retrial.reports.exports.text import for_xml, line
+from retrial.reports.exports import ANSI, CUT, CaseKind, Export, ExportedCase, every, line, model_names
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 
 if TYPE_CHECKING:
@@ -20,16 +20,19 @@ MESSAGE = 500
 UNKNOWN = "unscored"
 """In place of the language of a task that never came to a sandbox."""
 BAD = ("failed", "error")
+_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML 1.0 can hold, not even as a reference."""
+_ATTACHMENT = re.compile(r"\[(?=\[ATTACHMENT\|)", re.IGNORECASE)
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes:
+def render(run: Run, results: Results) -> bytes:
     from junitparser import JUnitXml
 
     document = JUnitXml(line(run.name))
     suites = dict[str, list[ExportedCase]]()
-    for case in every(content):
-        suites.setdefault(_suite_name(content, case), []).append(case)
-    properties = dict(_properties(run, content))
+    for case in every(results):
+        suites.setdefault(_suite_name(results, case), []).append(case)
+    properties = dict(_properties(run, results))
     for name, cases in sorted(suites.items()):
         document.add_testsuite(_suite(name, cases, properties))
     document.update_statistics()  # type: ignore[no-untyped-call]
@@ -37,24 +40,24 @@ def render(run: Run, content: Mapping[str, Any]) -> bytes:
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + text + b"\n"
 
 
-def _suite_name(content: Mapping[str, Any], case: ExportedCase) -> str:
+def _suite_name(results: Results, case: ExportedCase) -> str:
     # Jenkins takes what is before the last dot for a package: benchmarks are listed, and languages in them.
-    return line(f"{content['benchmark']}.{case.row.get('language') or UNKNOWN}")
+    return line(f"{results.benchmark}.{(case.row and case.row.language) or UNKNOWN}")
 
 
-def _properties(run: Run, content: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    rate, whole = content["rate"], content["rate_of_benchmark"]
+def _properties(run: Run, results: Results) -> Iterable[tuple[str, str]]:
+    rate, whole = results.rate, results.rate_of_benchmark
     yield "run", run.name
-    yield "benchmark", str(content["benchmark"])
-    yield "model", ", ".join(model_names(content))
-    if rate["of"]:
-        yield "percent", str(rate["percent"])
-        yield "interval", f"{rate['low']} to {rate['high']}"
-    yield "resolved", f"{rate['resolved']} of {rate['of']}"
-    yield "attempts", str(rate["attempts"])
-    if whole["of"]:
-        yield "percent_of_benchmark", f"{whole['percent']} (of {whole['of']})"
-    yield "retrial", str(content["provenance"].get("retrial", ""))
+    yield "benchmark", results.benchmark
+    yield "model", ", ".join(model_names(results))
+    if rate.of:
+        yield "percent", str(rate.percent)
+        yield "interval", f"{rate.low} to {rate.high}"
+    yield "resolved", f"{rate.resolved} of {rate.of}"
+    yield "attempts", str(rate.attempts)
+    if whole.of:
+        yield "percent_of_benchmark", f"{whole.percent} (of {whole.of})"
+    yield "retrial", str(results.provenance.get("retrial", ""))
 
 
 def _suite(name: str, cases: Iterable[ExportedCase], properties: Mapping[str, str]) -> TestSuite:
@@ -70,14 +73,15 @@ def _suite(name: str, cases: Iterable[ExportedCase], properties: Mapping[str, st
 def _case(suite: str, case: ExportedCase) -> TestCase:
     from junitparser import TestCase
 
-    shown = TestCase(line(case.instance_id), suite, float(case.row.get("seconds") or 0.0))
+    row = case.row
+    shown = TestCase(line(case.instance_id), suite, row.seconds if row else 0.0)
     result = _result(case)
     if result is not None:
         shown.result = result
-    if out := str(case.row.get("stdout") or ""):
-        shown.system_out = for_xml(out, LONGEST)
-    if errors := str(case.row.get("stderr") or ""):
-        shown.system_err = for_xml(errors, LONGEST)
+    if row and row.stdout:
+        shown.system_out = for_xml(row.stdout, LONGEST)
+    if row and row.stderr:
+        shown.system_err = for_xml(row.stderr, LONGEST)
     return shown
 
 
@@ -96,7 +100,17 @@ def _result(case: ExportedCase) -> FinalResult | None:
 
 
 def _failed(case: ExportedCase) -> list[str]:
-    return [f"{status}: {test}" for test, status in case.row.get("tests", {}).items() if status in BAD]
+    tests = case.row.tests if case.row else {}
+    return [f"{status}: {test}" for test, status in tests.items() if status in BAD]
+
+
+def for_xml(text: str, most: int) -> str:
+    """Lines and all, without what XML cannot hold; of a long one both ends."""
+    if len(text) > most:
+        text = f"{text[: most // 2]}\n{CUT}\n{text[-(most // 2) :]}"
+    found = _NO_XML.sub("\ufffd", ANSI.sub("", text))
+    # Jenkins and GitLab publish the file that is named so in a test's output: any file of the machine.
+    return _ATTACHMENT.sub("[ ", found)
 
 
 def make() -> Export:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-from retrial.reports import tally
-from retrial.reports.exports import Export, objections
-from retrial.reports.exports.cases import CaseKind, ExportedCase, every
-from retrial.reports.exports.text import NAMED, code
+from retrial.reports.analysis.rungs import LadderRow, ModelRow
+from retrial.reports.analysis.stats import Rate
+from retrial.reports.exports import NAMED, CaseKind, Export, ExportedCase, code, every, objections
+from retrial.reports.records import InstanceRow, LanguageRow, Results
+from retrial.reports.tables import Table, passed_tests, tokens
 from retrial.store.runs import Run
-from retrial.system.console import money, pluralise
+from retrial.system.console import first_few, money, percent, pluralise
 
 ROWS = 300
 """Of unresolved tasks. With every cell as long as it may be, all of it stays below the 1 MiB that GitHub takes."""
@@ -21,122 +21,92 @@ FAILURE = 500
 """Characters of why an agent did not work."""
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes:
-    cases = every(content)
+def render(run: Run, results: Results) -> bytes:
+    cases = every(results)
     parts = [
-        *_head(run, content),
-        *_titled("By language", _languages(content["by_language"])),
-        *_titled("By rung", _ladder(content["ladder"])),
-        *_titled("By model", [] if content["ladder"] else _models(content["by_model"])),
+        *_head(run, results),
+        *_titled("By language", _languages(results.by_language)),
+        *_titled("By rung", _ladder(results.ladder)),
+        *_titled("By model", [] if results.ladder else _models(results.by_model)),
         *_titled("Not measured", _reasons(case for case in cases if case.kind is CaseKind.NOT_MEASURED)),
         *_titled("Skipped", _reasons(case for case in cases if case.kind is CaseKind.SKIPPED)),
         *_titled("Void here", _reasons(case for case in cases if case.kind is CaseKind.VOID)),
-        *_titled("Patches to look at", _tampering(content)),
+        *_titled("Patches to look at", _tampering(results)),
         *_unresolved([case for case in cases if case.kind is CaseKind.UNRESOLVED]),
     ]
     return ("\n".join(parts).rstrip() + "\n").encode()
 
 
-def _head(run: Run, content: Mapping[str, Any]) -> Iterator[str]:
-    rate = content["rate"]
-    yield f"## {rate['percent']:.1f} % resolved" if rate["of"] else "## Nothing was measured"
+def _head(run: Run, results: Results) -> Iterator[str]:
+    rate = results.rate
+    yield f"## {rate.percent:.1f} % resolved" if rate.of else "## Nothing was measured"
     yield ""
-    measured = f"{_percent(rate)} measured" if rate["of"] else "no rate"
-    yield f"{code(run.name)} on {code(content['benchmark'])}: {measured}."
-    if content.get("agent_failed"):
+    measured = f"{_percent(rate)} measured" if rate.of else "no rate"
+    yield f"{code(run.name)} on {code(results.benchmark)}: {measured}."
+    if results.agent_failed:
         yield ""
-        yield code(content["agent_failed"], FAILURE)
+        yield code(results.agent_failed, FAILURE)
     yield ""
-    yield from (f"- {fact}" for fact in _facts(content))
+    yield from (f"- {fact}" for fact in _facts(results))
     yield ""
 
 
-def _facts(content: Mapping[str, Any]) -> Iterator[str]:
-    rate, whole, clean = content["rate"], content["rate_of_benchmark"], content["rate_calibrated"]
-    if whole["of"] != rate["of"]:
+def _facts(results: Results) -> Iterator[str]:
+    rate, whole, clean = results.rate, results.rate_of_benchmark, results.rate_calibrated
+    if whole.of != rate.of:
         yield f"Of the whole benchmark, what is missing counted as unresolved: {_percent(whole)}."
-    if content.get("prior"):
+    if results.prior:
         yield (
-            f"Only the tasks for which {_names(content['prior'])} found no plausible edit were run (--prior); "
+            f"Only the tasks for which {_names(results.prior)} found no plausible edit were run (--prior); "
             "the rate covers only those."
         )
-    if content["void"]:
+    if results.void:
         yield f"Without tasks that are void here: {_percent(clean)}."
-    if rate["attempts"] != "1":
+    if rate.attempts != "1":
         yield "Tasks were tried again from scratch."
-    if rate["visible_is_hidden"]:
+    if rate.visible_is_hidden:
         yield "The visible tests are the acceptance tests."
-    if objections.hidden_known(content):
+    if objections.hidden_known(results):
         yield "**The visible tests were chosen by the hidden ones.**"
-    if content["agent_isolated"] is False:
+    if results.agent_isolated is False:
         yield "**The agent was not isolated.**"
-    if content["official_differs"]:
-        yield f"**The official verdict is another** for {_names(content['official_differs'])}."
-    if content["ladder"]:
-        yield f"Spent: {money(content['spent']['cost'])}."
-    sandbox = content["provenance"].get("sandbox", {})
-    yield f"Scored by Retrial {content['provenance'].get('retrial', '')} in {code(sandbox.get('sandbox', 'unknown'))}."
+    if results.official_differs:
+        yield f"**The official verdict is another** for {_names(results.official_differs)}."
+    if results.ladder:
+        yield f"Spent: {money(results.spent.cost)}."
+    sandbox = results.provenance.get("sandbox", {})
+    yield f"Scored by Retrial {results.provenance.get('retrial', '')} in {code(sandbox.get('sandbox', 'unknown'))}."
 
 
-def _percent(rate: Mapping[str, Any]) -> str:
-    return (
-        f"{rate['percent']:.1f} % (95 % interval {rate['low']:.1f} to {rate['high']:.1f}), "
-        f"{rate['resolved']} of {rate['of']}"
-    )
+def _percent(rate: Rate) -> str:
+    return f"{rate.text}, {rate.resolved} of {rate.of}"
 
 
 def _titled(title: str, lines: Sequence[str]) -> list[str]:
     return [f"### {title}", "", *lines, ""] if lines else []
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int = FEW) -> list[str]:
-    """Nothing of nothing; what there is no room for is counted."""
-    if not rows:
-        return []
-    lines = [_cells(header), _cells(["---"] * len(header)), *map(_cells, rows[:most])]
-    more = len(rows) - most
-    return [*lines, "", f"… and {more} more, in results.json."] if more > 0 else lines
+def _languages(found: Mapping[str, LanguageRow]) -> list[str]:
+    rows = []
+    for name, row in found.items():
+        passed = f"{row.tests.passed} of {row.tests.total}"
+        rows.append((code(name, NAMED), row.rate.of, row.rate.resolved, percent(row.rate.percent), passed))
+    return Table(header=("language", "measured", "resolved", "rate", "tests passed"), rows=rows).markdown(FEW)
 
 
-def _cells(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _languages(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (
-            code(name, NAMED),
-            str(row["of"]),
-            str(row["resolved"]),
-            f"{row['percent']:.1f} %",
-            f"{row['tests']['passed']} of {row['tests']['total']}",
-        )
-        for name, row in found.items()
-    ]
-    return _table(("language", "measured", "resolved", "rate", "tests passed"), rows)
-
-
-def _ladder(rungs: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (
-            code(row["rung"], NAMED),
-            str(row["tasks"]),
-            str(row["attempts"]),
-            str(row["plausible"]),
-            str(row["resolved"]),
-            str(row["num_malformed_responses"]),
-            f"{row['prompt_tokens']:,} / {row['completion_tokens']:,}",
-            money(row["cost"]),
-        )
-        for row in rungs
-    ]
+def _ladder(rungs: Sequence[LadderRow]) -> list[str]:
+    rows = []
+    for row in rungs:
+        brought, took = row.brought, row.brought.took
+        counts = (row.tasks, took.attempts, brought.plausible, brought.resolved, brought.num_malformed_responses)
+        rows.append((code(row.rung, NAMED), *counts, tokens(took), money(took.cost)))
     header = ("rung", "tasks", "attempts", "plausible", "resolved", "malformed", "tokens in / out", "cost")
-    return _table(header, rows)
+    return Table(header=header, rows=rows).markdown(FEW)
 
 
-def _models(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    rows = [(code(name, NAMED), _percent(row["rate"])) for name, row in found.items() if "rate" in row]
-    return _table(("model", "resolved"), rows)
+def _models(found: Mapping[str, ModelRow]) -> list[str]:
+    rows = [(code(name, NAMED), _percent(row.rate)) for name, row in found.items() if row.rate]
+    return Table(header=("model", "resolved"), rows=rows).markdown(FEW)
 
 
 def _reasons(cases: Iterable[ExportedCase]) -> list[str]:
@@ -145,45 +115,39 @@ def _reasons(cases: Iterable[ExportedCase]) -> list[str]:
     for case in cases:
         found.setdefault(code(case.reason), []).append(case.instance_id)
     most_first = sorted(found.items(), key=lambda item: -len(item[1]))
-    return _table(("tasks", "reason", "which"), [(str(len(ids)), why, _names(ids)) for why, ids in most_first])
+    rows = [(len(ids), why, _names(ids)) for why, ids in most_first]
+    return Table(header=("tasks", "reason", "which"), rows=rows).markdown(FEW)
 
 
 def _names(ids: Sequence[str]) -> str:
-    more = len(ids) - NAMES
-    return ", ".join(code(name, NAMED) for name in ids[:NAMES]) + (f" and {more} more" if more > 0 else "")
+    return first_few([code(name, NAMED) for name in ids], NAMES)
 
 
-def _tampering(content: Mapping[str, Any]) -> list[str]:
-    by_id = {row["instance_id"]: row for row in content["instances"]}
+def _tampering(results: Results) -> list[str]:
+    review = set(results.tamper.review)
     rows = []
-    for name in content["tamper"]["review"]:
-        row = by_id.get(name, {})
-        tamper = row.get("tamper", {})
-        touched = ", ".join(str(each["path"]) for each in tamper.get("touched", ()))
-        said = f"tampered ({tamper['rule']})" if tamper.get("rule") else row.get("outcome", "")
-        counts = [str(len(tamper.get(kind, ()))) for kind in ("changed", "suspicious")]
-        rows.append((code(name, NAMED), code(said, NAMED), code(touched), *counts))
-    return _table(("task", "verdict", "touched", "tests changed", "suspicious lines"), rows)
+    for row in (row for row in results.instances if row.instance_id in review):
+        tamper = row.tamper
+        touched = ", ".join(each.path for each in tamper.touched)
+        said = f"tampered ({tamper.rule})" if tamper.rule else row.outcome
+        counts = (len(tamper.changed), len(tamper.suspicious))
+        rows.append((code(row.instance_id, NAMED), code(said, NAMED), code(touched), *counts))
+    return Table(header=("task", "verdict", "touched", "tests changed", "suspicious lines"), rows=rows).markdown(FEW)
 
 
-def _passed(row: Mapping[str, Any]) -> str:
+def _passed(row: InstanceRow | None) -> str:
     """Of those that must pass, where the benchmark says which these are."""
-    return "{} of {}".format(*tally.passed(row))
+    return "{} of {}".format(*passed_tests(row)) if row else ""
 
 
 def _unresolved(cases: Sequence[ExportedCase]) -> list[str]:
     rows = [
-        (
-            code(case.instance_id, NAMED),
-            case.outcome.replace("_", " "),
-            _passed(case.row),
-            code(case.reason),
-        )
+        (code(case.instance_id, NAMED), case.outcome.replace("_", " "), _passed(case.row), code(case.reason))
         for case in cases
     ]
     if not rows:
         return []
-    listed = _table(("task", "outcome", "tests passed", "reason"), rows, ROWS)
+    listed = Table(header=("task", "outcome", "tests passed", "reason"), rows=rows).markdown(ROWS)
     return ["<details>", f"<summary>{pluralise(len(rows), 'unresolved task')}</summary>", "", *listed, "", "</details>"]
 
 

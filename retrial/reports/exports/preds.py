@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from retrial.reports.exports import Export
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 
 FIELDS = ("model_name_or_path", "instance_id", "model_patch")
@@ -22,7 +21,7 @@ def rows(run: Run) -> list[dict[str, str]]:
         return [{name: row[name] for name in FIELDS} for row in reader]
 
 
-def render(run: Run, content: Mapping[str, Any]) -> bytes:
+def render(run: Run, results: Results) -> bytes:
     """In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write."""
     return (json.dumps({row["instance_id"]: row for row in rows(run)}, indent=2, allow_nan=False) + "\n").encode()
 

@@ -6,29 +6,48 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from retrial.errors import UsageError
-from retrial.reports.exports import objections, submission_readme
-from retrial.reports.exports.cases import made_elsewhere, model_names
+from retrial.reports.exports import NAMED, SHOWN, code, line, made_elsewhere, model_names, objections
 from retrial.reports.exports.preds import rows
-from retrial.reports.exports.submission_readme import TODO
-from retrial.reports.exports.text import line
-from retrial.store.json_io import to_json
+from retrial.reports.records import Results
+from retrial.store.json_io import decode, to_json
+from retrial.store.manifest import Manifest
 from retrial.store.runs import OFFICIAL_FILES, PATCH, Run, file_name
 from retrial.system.files import write_again, write_data
 from retrial.system.secrets import MASKER
 
 MARK = ".retrial.json"
-"""Says which run the folder was made from."""
 METADATA, README = "metadata.yaml", "README.md"
 BY_HAND = (METADATA, README)
 """What a submitter completes."""
 BUNDLE, FOLDERS = "all_preds.jsonl", ("logs", "trajs", "results")
 REPORT = "report.json"
+TODO = "TODO"
+"""What only the submitter knows begins so."""
+SPLITS = {
+    "swe-bench": "test",
+    "swe-bench-lite": "lite",
+    "swe-bench-verified": "verified",
+    "swe-bench-multilingual": "multilingual",
+}
+RESTRICTED = ("verified", "multilingual")
+"""Since 18 November 2025 only academic and research teams with a technical report may hand in there."""
+FACTS = ("agent", "tries", "turns", "reflections", "temperature", "retry_temperature", "seed", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What says that a folder is ours."""
+
+    run: str
+    """That it was made from."""
+    written: Mapping[str, str]
+    """Digests of the files that a submitter may change."""
 
 
 def refuse(folder: Path, run: str = "") -> None:
@@ -39,14 +58,14 @@ def refuse(folder: Path, run: str = "") -> None:
         raise UsageError(f"--submission {folder} is a file: name a new folder.")
     if not any(folder.iterdir()):
         return
-    made_from = _mark(folder).get("run")
-    if made_from is None:
+    mark = _mark(folder)
+    if mark is None:
         raise UsageError(f"--submission {folder} is not empty, and no folder that we made: name a new one.")
-    if run and made_from != run:
-        raise UsageError(f"--submission {folder} was made from run '{made_from}', not '{run}': name a new folder.")
+    if run and mark.run != run:
+        raise UsageError(f"--submission {folder} was made from run '{mark.run}', not '{run}': name a new folder.")
 
 
-def write(folder: Path, run: Run, content: Mapping[str, Any]) -> list[str]:
+def write(folder: Path, run: Run, results: Results) -> list[str]:
     """Makes it, or makes it anew; what people should know of it.
 
     Raises: UsageError as `refuse` does, before anything is written.
@@ -54,19 +73,19 @@ def write(folder: Path, run: Run, content: Mapping[str, Any]) -> list[str]:
     refuse(folder, run.name)
     predictions = rows(run)
     without = [row["instance_id"] for row in predictions if not run.chat(row["instance_id"])]
-    against = [*_unfit(run, without), *objections.sentences(run, content)]
-    by_hand = {METADATA: _metadata(content), README: submission_readme.render(run, content, against)}
+    against = [*_unfit(run, without), *objections.sentences(run, results)]
+    by_hand = {METADATA: _metadata(results), README: _readme(run, results, against)}
     written = {name: MASKER.redact_bytes(text.encode("utf-8", "replace")) for name, text in by_hand.items()}
     notes = _clear(folder)
     # First of all: what is interrupted can then be made anew.
-    write_again(folder / MARK, to_json({"run": run.name, "written": _digests(written)}))
+    write_again(folder / MARK, to_json(Mark(run=run.name, written=_digests(written))))
     for name, found in written.items():
         write_again(folder / name, found)
     write_data(folder / BUNDLE, run.bundle_path.read_bytes() if run.bundle_path.is_file() else b"")
     logged = {row["instance_id"] for row in predictions if _copy_logs(folder, run, row)}
     for row in predictions:
         _copy_chat(folder, run, row["instance_id"])
-    write_again(folder / "results" / "results.json", to_json(_results(content, predictions, logged)))
+    write_again(folder / "results" / "results.json", to_json(_results(results, predictions, logged)))
     return [*notes, *(f"against submitting: {each}" for each in against)]
 
 
@@ -77,12 +96,11 @@ def _unfit(run: Run, without: list[str]) -> Iterator[str]:
         yield f"A trajectory is required of each task, and {len(without)} have none."
 
 
-def _mark(folder: Path) -> Mapping[str, Any]:
+def _mark(folder: Path) -> Mark | None:
     try:
-        found = json.loads((folder / MARK).read_bytes())
+        return decode(json.loads((folder / MARK).read_bytes()), Mark)
     except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("written"), dict) else {}
+        return None
 
 
 def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -91,7 +109,8 @@ def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def _clear(folder: Path) -> list[str]:
     """Takes away what we made before; what somebody has worked on since is kept under another name."""
-    notes, known = [], _mark(folder).get("written", {})
+    notes, mark = [], _mark(folder)
+    known = mark.written if mark else {}
     for path in (folder / name for name in BY_HAND):
         if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != known.get(path.name):
             kept = _free(path)
@@ -131,28 +150,28 @@ def _copy_chat(folder: Path, run: Run, instance_id: str) -> None:
         write_again(folder / "trajs" / f"{instance_id}.md", chat.encode("utf-8", "replace"))
 
 
-def _results(content: Mapping[str, Any], predictions: list[dict[str, str]], logged: set[str]) -> dict[str, list[str]]:
+def _results(results: Results, predictions: list[dict[str, str]], logged: set[str]) -> dict[str, list[str]]:
     """As the leaderboard's own script counts them. What the official grading does not call resolved is not here."""
-    empty = {row["instance_id"] for row in predictions if not row["model_patch"]} | set(content["no_generation"])
-    refuted = {row["instance_id"] for row in content["instances"] if row["resolved_official"] is False}
+    empty = {row["instance_id"] for row in predictions if not row["model_patch"]} | set(results.lists.no_generation)
+    refuted = {row.instance_id for row in results.instances if row.resolved_official is False}
     return {
         "no_generation": sorted(empty),
         "no_logs": sorted({row["instance_id"] for row in predictions} - empty - logged),
-        "resolved": sorted(set(content["resolved"]) - refuted),
+        "resolved": sorted(set(results.lists.resolved) - refuted),
     }
 
 
-def _metadata(content: Mapping[str, Any]) -> str:
+def _metadata(results: Results) -> str:
     import yaml
 
-    models = [] if made_elsewhere(content) else [line(name) for name in content["by_model"]]
-    attempts = f"{TODO}: '1' or '2+'" if made_elsewhere(content) else str(content["rate"]["attempts"])
+    models = [] if made_elsewhere(results) else [line(name) for name in results.by_model]
+    attempts = f"{TODO}: '1' or '2+'" if made_elsewhere(results) else str(results.rate.attempts)
     draft = {
         "assets": {"logs": f"{TODO}: where they were uploaded", "trajs": f"{TODO}: where they were uploaded"},
         "info": {
             "authors": f"{TODO}: names",
             "logo": f"{TODO}: address of an image",
-            "name": f"{TODO}: as it is to be listed; its predictions say {line(', '.join(model_names(content)))}",
+            "name": f"{TODO}: as it is to be listed; its predictions say {line(', '.join(model_names(results)))}",
             "report": f"{TODO}: address of the technical report",
             "site": f"{TODO}: address of the system",
         },
@@ -166,3 +185,38 @@ def _metadata(content: Mapping[str, Any]) -> str:
         },
     }
     return yaml.safe_dump(draft, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _readme(run: Run, results: Results, against: Sequence[str]) -> str:
+    """The tests that ran, their outcome, and the rules that were checked."""
+    import jinja2
+
+    # Ticked is only what is sure.
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        # Markdown: what others wrote is put into code spans.
+        autoescape=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["code"] = code
+    manifest = run.manifest() if run.exists() else Manifest()
+    source = str(results.provenance.get("benchmark", {}).get("source", ""))
+    return environment.get_template("submission_readme.md.j2").render(
+        run=run,
+        results=results,
+        against=against,
+        manifest=manifest,
+        identity=manifest.identity or {},
+        names=model_names(results),
+        elsewhere=made_elsewhere(results),
+        pass_at_k=objections.pass_at_k(results),
+        hidden_known=objections.hidden_known(results),
+        official=objections.official(run),
+        split=SPLITS.get(source.removesuffix(":test"), TODO),
+        FACTS=FACTS,
+        NAMED=NAMED,
+        SHOWN=SHOWN,
+        RESTRICTED=RESTRICTED,
+    )

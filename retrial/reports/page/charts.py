@@ -10,18 +10,22 @@ from typing import Any
 
 from markupsafe import Markup
 
+from retrial.reports.analysis.stats import Rate
+
 ROW = 34
 """Height of one bar."""
 FRAME = 96
 WIDTH = 760
 
+Bar = float | Mapping[str, float | Mapping[str, float | None] | None]
+"""Its value alone, or with its interval."""
 
-def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[Any]], *, stacked: bool = False) -> Markup:
+
+def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[Bar]], *, stacked: bool = False) -> Markup:
     """Lying bars in percent, one for each label; several series stand on each other."""
-    pygal = _pygal()
-    kind = pygal.HorizontalStackedBar if stacked else pygal.HorizontalBar
-    chart = kind(
-        **_common(len(labels) * ROW + FRAME),
+    chart = _chart(
+        "HorizontalStackedBar" if stacked else "HorizontalBar",
+        len(labels) * ROW + FRAME,
         range=(0, 100),
         show_legend=len(series) > 1,
         legend_at_bottom=True,
@@ -34,11 +38,11 @@ def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[Any]], 
     return _svg(chart, name)
 
 
-def interval(rate: Mapping[str, Any]) -> dict[str, Any]:
+def interval(rate: Rate) -> Bar:
     """A bar with the range it may be in; none for nothing measured."""
-    if not rate["of"]:
+    if not rate.of:
         return {"value": 0.0}
-    return {"value": rate["percent"], "ci": {"low": rate["low"], "high": rate["high"]}}
+    return {"value": rate.percent, "ci": {"low": rate.low, "high": rate.high}}
 
 
 def divided(name: str, labels: Sequence[str], percents: Sequence[float], first: Sequence[float | None]) -> Markup:
@@ -54,11 +58,12 @@ def divided(name: str, labels: Sequence[str], percents: Sequence[float], first: 
     return bars(name, labels, series, stacked=True)
 
 
-def points(name: str, found: Mapping[str, Sequence[tuple[float, float]]], unit: str) -> Markup:
+def points(name: str, found: Mapping[str, Sequence[tuple[float, float | None]]], unit: str) -> Markup:
     """Percent over what it took; several points of one name are joined."""
     most = max(x for places in found.values() for x, _ in places)
-    chart = _pygal().XY(
-        **_common(380 + 24 * (len(found) // 2)),
+    chart = _chart(
+        "XY",
+        380 + 24 * (len(found) // 2),
         range=(0, 100),
         xrange=(0, most * 1.05),
         dots_size=5,
@@ -91,7 +96,8 @@ def _pygal() -> Any:
     return pygal
 
 
-def _common(height: int) -> dict[str, Any]:
+def _chart(kind: str, height: int, **more: Any) -> Any:
+    """One of pygal's, with what all of ours have in common."""
     style = _pygal().style.Style(
         background="transparent",
         plot_background="transparent",
@@ -111,20 +117,21 @@ def _common(height: int) -> dict[str, Any]:
         opacity_hover="1",
         transition="0s",
     )
-    return {
-        "style": style,
-        "width": WIDTH,
-        "height": height,
-        "margin": 8,
-        "margin_right": 40,
-        "js": (),
-        "disable_xml_declaration": True,
-        "show_y_guides": True,
-        "y_labels_major_every": 1,
-        "truncate_label": -1,
-        "truncate_legend": -1,
-        "no_data_text": "",
-    }
+    return getattr(_pygal(), kind)(
+        style=style,
+        width=WIDTH,
+        height=height,
+        margin=8,
+        margin_right=40,
+        js=(),
+        disable_xml_declaration=True,
+        show_y_guides=True,
+        y_labels_major_every=1,
+        truncate_label=-1,
+        truncate_legend=-1,
+        no_data_text="",
+        **more,
+    )
 
 
 def _svg(chart: Any, name: str) -> Markup:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from jinja2 import Template
 from markupsafe import Markup
 
-from retrial.reports.page import transcripts
 from retrial.reports.page.text import TextAllowance, preformatted, render_diff, render_reply, visible
-from retrial.reports.page.transcripts import Piece, Section
+from retrial.reports.records import InstanceRow
+from retrial.store import transcript
+from retrial.store.runs import Run
+from retrial.store.transcript import TEXT, AttemptTranscript, Part
+from retrial.system.secrets import MASKER
 from retrial.types import Status
 
 FOLDED = 1500
@@ -30,18 +33,19 @@ TESTS = 300
 class Material:
     """What is known of an instance, as it lies on disk."""
 
-    row: Mapping[str, Any]
-    """Of results.json."""
+    row: InstanceRow
     patch: str
-    chat: str
+    transcript: bytes
+    """What its transcript is made from."""
     log: str
 
     def key(self, *more: object) -> str:
         """Other for every other content: what was drawn of it before may be used again."""
         # Whether a verdict came from the cache is not shown.
-        row = sorted((name, str(value)) for name, value in self.row.items() if name != "cached")
-        content = "\0".join([repr(row), self.patch, self.chat, self.log, *map(str, more)])
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        content = "\0".join([repr(replace(self.row, cached=False)), self.patch, self.log, *map(str, more)])
+        found = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
+        found.update(self.transcript)
+        return found.hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,30 +61,29 @@ def room(instances: int) -> int:
     return max(LEAST, min(LONGEST, EVERYTHING // max(1, 2 * instances)))
 
 
-def render(template: Template, material: Material, most: int) -> str:
+def render(template: Template, material: Material, attempts: Sequence[ShownAttempt], most: int) -> str:
     allowance = TextAllowance(most, 3 * most)
     row = material.row
     return template.render(
         row=row,
-        tests=_tests(row["tests"]),
+        tests=_tests(row.tests),
         patch=render_diff(allowance.cut(material.patch)) if material.patch else None,
         attempts=[
-            (_heading(attempt.heading, row), [_message(entry, allowance) for entry in attempt.entries if entry.pieces])
-            for attempt in transcripts.read(material.chat)
-            if attempt.heading
+            (_heading(attempt.heading, row), [_message(section, allowance) for section in attempt.sections])
+            for attempt in attempts
         ],
         log=preformatted(allowance.cut(material.log)) if material.log else None,
     )
 
 
-def _heading(text: str, row: Mapping[str, Any]) -> str:
+def _heading(text: str, row: InstanceRow) -> str:
     """Of an attempt, with what came of it."""
     number = re.match(r"Attempt (\d+)", text)
-    made = next((each for each in row["attempts"] if number and each["try"] == int(number[1])), None)
+    made = next((each for each in row.attempts if number and each.number == int(number[1])), None)
     if made is None:
         return text
-    found = ["chosen"] if made["try"] == row["try"] else []
-    found += ["plausible" if made["plausible"] else "not plausible"]
+    found = ["chosen"] if made.number == row.number else []
+    found += ["plausible" if made.plausible else "not plausible"]
     return f"{text}: {', '.join(found)}"
 
 
@@ -105,13 +108,13 @@ def _message(entry: Section, allowance: TextAllowance) -> ShownMessage:
     )
 
 
-def _piece(kind: str, piece: Piece, allowance: TextAllowance) -> Markup:
+def _piece(kind: str, piece: Part, allowance: TextAllowance) -> Markup:
     text = allowance.cut(piece.text)
-    if not piece.fenced:
+    if not piece.language:
         return Markup("<p>{}</p>").format(_line(text))
     if piece.language == "diff":
         return render_diff(text)
-    if kind == "assistant" and piece.language == "text":
+    if kind == "assistant" and piece.language == TEXT:
         return render_reply(text)
     return preformatted(text)
 
@@ -119,3 +122,54 @@ def _piece(kind: str, piece: Piece, allowance: TextAllowance) -> Markup:
 def _line(text: str) -> str:
     """Without the marks of its Markdown."""
     return visible(text.strip("*").replace(":**", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    heading: str
+    """`user`, `assistant`, `check: tests_failed`, `patch`; empty before the first."""
+    pieces: list[Part] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        return re.split("[:, ]", self.heading, maxsplit=1)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAttempt:
+    heading: str
+    sections: list[Section]
+
+
+def chat_source(run: Run, instance_id: str) -> bytes:
+    """What a transcript is made from, masked: where that is the same, so is the transcript."""
+    return MASKER.redact_bytes(run.journal(instance_id).content() or run.chat(instance_id).encode("utf-8", "replace"))
+
+
+def read_attempts(run: Run, instance_id: str) -> list[ShownAttempt]:
+    """Masked once more: not every key was known when it was written."""
+    found = list[AttemptTranscript]()
+    # What another version of ours wrote in another form is there as Markdown.
+    with suppress(ValueError):
+        found = transcript.attempts(run.journal(instance_id).events())
+    attempts = found or transcript.from_markdown(run.chat(instance_id))
+    return [ShownAttempt(heading=MASKER.redact(each.heading), sections=_sections(each)) for each in attempts]
+
+
+def _sections(attempt: AttemptTranscript) -> list[Section]:
+    found = [Section(heading="")]
+    for part in attempt.parts:
+        text = MASKER.redact(part.text)
+        if part.heading:
+            found.append(Section(heading=text))
+        else:
+            found[-1].pieces.extend(_pieces(text, part.language))
+    return [each for each in found if each.pieces]
+
+
+def _pieces(text: str, language: str) -> Iterator[Part]:
+    """Our own words line by line."""
+    if language:
+        yield Part(text=text.removesuffix("\n"), language=language)
+    else:
+        yield from (Part(text=line) for line in text.split("\n") if line)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from retrial.reports import tally
+from retrial.reports.analysis.ladder_value import LadderValue
+from retrial.reports.analysis.rungs import Columns, FormatRow
 from retrial.reports.page import charts
-from retrial.types import Outcome
+from retrial.reports.records import InstanceRow, Results
+from retrial.reports.tables import passed_tests, tests_cell
 
 COLUMNS = (
     *(("Instance", "text", "w1"), ("Language", "text", "w7"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
@@ -20,65 +22,98 @@ COLUMNS = (
 REASON = 300
 
 
-def build(content: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [_row(place, row) for place, row in enumerate(content["instances"])]
-    known = {row["instance_id"] for row in rows}
-    rows += [_left_out(key, why, "not_measured") for key, why in content["not_measured"].items() if key not in known]
-    rows += [_left_out(key, why, "skipped") for key, why in content["skipped"].items()]
-    aider = content["aider"]
-    gaps = {name: _by_reason(content[name]) for name in ("not_measured", "skipped", "void")}
-    return {
-        "charts": _drawn(content),
-        "columns": COLUMNS,
-        "rows": rows,
-        "filters": [(name, _values(rows, name)) for name in ("language", "outcome", "model")],
-        "names": list(content["by_model"]),
-        "known": bool(aider),
-        "date": aider.get("date", ""),
-        "command": aider.get("command", ""),
-        "gaps": any(gaps.values()),
-        **gaps,
-        "uneven": len({row["of"] for row in content["by_model_and_format"]}) > 1,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """Of the table of instances; None is unknown."""
+
+    place: int | None = None
+    instance_id: str
+    language: str = "–"
+    outcome: str
+    family: str = "not_measured"
+    flags: tuple[str, ...] = ()
+    passed: float | None = None
+    """What the column of tests is sorted by."""
+    tests: str = "–"
+    model: str = "–"
+    edit_format: str = "–"
+    order: float | None = None
+    """What the column of tries is sorted by."""
+    tried: str = "–"
+    cost: float | None = None
+    tokens: tuple[int, int] | None = None
+    seconds: float | None = None
+    reason: str
 
 
-def _row(place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    passed, total = tally.passed(row)
-    tokens = (row["prompt_tokens"], row["completion_tokens"])
-    odd = any(row["tamper"][name] for name in ("touched", "changed", "suspicious"))
-    return {
-        "place": place,
-        "instance_id": row["instance_id"],
-        "language": row["language"] or "–",
-        "outcome": str(row["outcome"]),
-        "family": Outcome(row["outcome"]).family.replace(" ", "_"),
-        "flags": [*(["void"] if row["void"] else []), *(["look at it"] if odd else [])],
-        "passed": passed / total if total else None,
-        "tests": tally.shown(row, "–"),
-        "model": row["model"] or row["model_name_or_path"],
-        "edit_format": row["edit_format"] or "–",
-        "order": row["try"] + row["tries"] / 1000 if row["tries"] else None,
-        "tried": f"{row['try']} of {row['tries']}" if row["tries"] else "–",
-        "cost": row["cost"],
-        "tokens": None if None in tokens else tokens,
-        "seconds": row["seconds"],
-        "reason": _short(row["reason"]),
-    }
+Reasons = list[tuple[str, list[str]]]
+"""Each reason once, with the ids that it holds for."""
 
 
-def _left_out(instance_id: str, why: str, outcome: str) -> dict[str, Any]:
-    nothing = dict.fromkeys(("place", "order", "cost", "tokens", "seconds"))
-    dashes = dict.fromkeys(("language", "model", "edit_format", "tests", "tried"), "–")
-    return {
-        **nothing,
-        **dashes,
-        "instance_id": instance_id,
-        "outcome": outcome,
-        "family": "not_measured",
-        "flags": [],
-        "passed": None,
-        "reason": _short(why),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """What the template of a run's page needs beside results.json."""
+
+    charts: Mapping[str, Markup | None]
+    rows: list[TableRow]
+    not_measured: Reasons
+    skipped: Reasons
+    void: Reasons
+    uneven: bool
+    """Rows by model and format are of different tasks."""
+    columns: tuple[tuple[str, str, str], ...] = COLUMNS
+
+    @property
+    def filters(self) -> list[tuple[str, list[str]]]:
+        names = ("language", "outcome", "model")
+        return [(name, sorted({getattr(row, name) for row in self.rows})) for name in names]
+
+
+def build(results: Results) -> RunPage:
+    rows = [_row(place, row) for place, row in enumerate(results.instances)]
+    known = {row.instance_id for row in rows}
+    rows += [_left_out(key, why, "not_measured") for key, why in results.not_measured.items() if key not in known]
+    rows += [_left_out(key, why, "skipped") for key, why in results.skipped.items()]
+    return RunPage(
+        charts=_drawn(results),
+        rows=rows,
+        not_measured=_by_reason(results.not_measured),
+        skipped=_by_reason(results.skipped),
+        void=_by_reason(results.void),
+        uneven=len({row.columns.rate.of for row in results.by_model_and_format}) > 1,
+    )
+
+
+def _row(place: int, row: InstanceRow) -> TableRow:
+    passed, total = passed_tests(row)
+    odd = row.tamper.touched or row.tamper.changed or row.tamper.suspicious
+    tried = row.number is not None and row.tries
+    return TableRow(
+        place=place,
+        instance_id=row.instance_id,
+        language=row.language or "–",
+        outcome=row.outcome,
+        family=row.outcome.family.replace(" ", "_"),
+        flags=(*(["void"] if row.void else []), *(["look at it"] if odd else [])),
+        passed=passed / total if total else None,
+        tests=tests_cell(row, "–"),
+        model=row.model or row.model_name_or_path,
+        edit_format=row.edit_format or "–",
+        order=row.number + row.tries / 1000 if row.number is not None and row.tries else None,
+        tried=f"{row.number} of {row.tries}" if tried else "–",
+        cost=row.cost,
+        tokens=_both(row.prompt_tokens, row.completion_tokens),
+        seconds=row.seconds,
+        reason=_short(row.reason),
+    )
+
+
+def _both(prompt: int | None, completion: int | None) -> tuple[int, int] | None:
+    return None if prompt is None or completion is None else (prompt, completion)
+
+
+def _left_out(instance_id: str, why: str, outcome: str) -> TableRow:
+    return TableRow(instance_id=instance_id, outcome=outcome, reason=_short(why))
 
 
 def _short(text: str) -> str:
@@ -86,48 +121,55 @@ def _short(text: str) -> str:
     return line if len(line) <= REASON else f"{line[: REASON // 2]} … {line[-REASON // 2 :]}"
 
 
-def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
-    return sorted({row[name] for row in rows})
-
-
-def _by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """Each reason once, the most frequent first."""
+def _by_reason(reasons: Mapping[str, str]) -> Reasons:
+    """The most frequent first."""
     found: dict[str, list[str]] = {}
     for instance_id, why in reasons.items():
         found.setdefault(_short(why), []).append(instance_id)
     return sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))
 
 
-def _drawn(content: Mapping[str, Any]) -> dict[str, Markup | None]:
-    by_language, rows = content["by_language"], content["by_model_and_format"]
-    rates = {"resolved": [charts.interval(row) for row in by_language.values()]}
-    names = [f"{name} {row['percent']:.1f} %" for name, row in by_language.items()]
+def _drawn(results: Results) -> dict[str, Markup | None]:
+    by_language, rows = results.by_language, results.by_model_and_format
+    rates = [row.columns.rate for row in rows]
     return {
         "formats": charts.divided(
             "formats",
-            [f"{row['model']}, {row['edit_format']} {row['percent']:.1f} %" for row in rows],
-            [row["percent"] for row in rows],
-            [100 * row["pass_num_1"] / row["of"] if row["of"] and "pass_num_1" in row else None for row in rows],
+            [f"{_title(row)} {rate.percent:.1f} %" for row, rate in zip(rows, rates, strict=True)],
+            [rate.percent or 0.0 for rate in rates],
+            [_first_turn(row.columns) for row in rows],
         ),
-        "languages": charts.bars("languages", names, rates),
-        "economics": _worth(content),
-        "tokens": _over_tokens(content),
+        "languages": charts.bars(
+            "languages",
+            [f"{name} {row.rate.percent:.1f} %" for name, row in by_language.items()],
+            {"resolved": [charts.interval(row.rate) for row in by_language.values()]},
+        ),
+        "economics": _worth(results.economics),
+        "tokens": _over_tokens(results),
     }
 
 
-def _worth(content: Mapping[str, Any]) -> Markup | None:
+def _title(row: FormatRow) -> str:
+    return f"{row.model}, {row.edit_format}"
+
+
+def _first_turn(columns: Columns) -> float | None:
+    passed = columns.quality.turns.get("pass_num_1") if columns.quality else None
+    return None if passed is None or not columns.rate.of else 100 * passed / columns.rate.of
+
+
+def _worth(found: LadderValue | None) -> Markup | None:
     """What the ladder solved as it was climbed; nothing where nothing was paid, or there was one rung."""
-    rungs = content["economics"].get("rungs", ())
-    climbed = [(row["cumulative_cost"], row["cumulative_percent"]) for row in rungs if row["cumulative_cost"]]
+    rungs = found.rungs if found else ()
+    climbed = [(row.cumulative_cost, row.cumulative_percent) for row in rungs if row.cumulative_cost]
     return charts.points("economics", {"the ladder": climbed}, "USD") if len(climbed) > 1 else None
 
 
-def _over_tokens(content: Mapping[str, Any]) -> Markup | None:
+def _over_tokens(results: Results) -> Markup | None:
     """Of those that met the same tasks: later rungs see only what is left."""
-    of = content["rate"]["of"]
     found = {
-        f"{row['model']}, {row['edit_format']}": [(row["prompt_tokens"] + row["completion_tokens"], row["percent"])]
-        for row in content["by_model_and_format"]
-        if row["of"] == of and row["prompt_tokens"]
+        _title(row): [(row.columns.took.prompt_tokens + row.columns.took.completion_tokens, row.columns.rate.percent)]
+        for row in results.by_model_and_format
+        if row.columns.rate.of == results.rate.of and row.columns.took.prompt_tokens
     }
     return charts.points("tokens", found, "tokens, in and out") if len(found) > 1 else None

@@ -1,10 +1,14 @@
-"""Texts that others wrote, as a page may show them: everything visible, nothing obeyed, none too long."""
+"""What a page shows. Texts that others wrote: everything visible, nothing obeyed, none too long.
+
+Numbers: each is looked up in results.json, and says where it was found.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
@@ -101,3 +105,61 @@ def _lexer() -> Lexer:
 
     lexer: Lexer = DiffLexer(stripnl=False)
     return lexer
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _usd(value: Any) -> str:
+    return f"{value:,.{2 if value >= 10 else 4}f} USD"
+
+
+def _seconds(value: Any) -> str:
+    if value < 120:
+        return f"{value:.1f} s"
+    minutes, hours = value / 60, value / 3600
+    return f"{minutes:.1f} min" if minutes < 120 else f"{hours:.1f} h"
+
+
+WAYS: Mapping[str, Callable[[Any], str]] = {
+    "count": lambda value: f"{value:,}",
+    # Of a list.
+    "size": lambda value: f"{len(value):,}",
+    "number": _number,
+    "percent": lambda value: f"{value:.1f} %",
+    "usd": _usd,
+    # In a column that says so.
+    "dollars": lambda value: _usd(value).removesuffix(" USD"),
+    # USD for one of something; there may be none.
+    "each": _usd,
+    "seconds": _seconds,
+    "points": lambda value: f"{value:+.1f}",
+    "chance": lambda value: f"= {value:.2g}" if value >= 0.0001 else "< 0.0001",
+}
+UNKNOWN = {"usd": "unknown"}
+"""What stands for null; for other ways a dash."""
+
+
+def shown(value: Any, way: str) -> str:
+    return UNKNOWN.get(way, "–") if value is None else WAYS[way](value)
+
+
+class Numbers:
+    """Of one results.json; `data-from` is a JSON pointer into it."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __call__(self, way: str, *path: str | int) -> Markup:
+        """`n("percent", "rate", "percent")`; what is not there is an error of the template's."""
+        where = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in path)
+        return Markup('<span class="n" data-way="{}" data-from="{}">{}</span>').format(
+            way, where, shown(self.value(*path), way)
+        )
+
+    def value(self, *path: str | int) -> Any:
+        found: Any = self._content
+        for step in path:
+            found = found[step]
+        return found

@@ -14,7 +14,7 @@ from retrial import registry
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.language import Language, Toolchain
 from retrial.protocols import Context
-from retrial.sandboxes import stream, supervisor
+from retrial.sandboxes import job_session, supervisor
 from retrial.sandboxes.bwrap import limits as job_limits
 from retrial.sandboxes.bwrap import process, toolchain_store
 from retrial.sandboxes.probe import numbers
@@ -85,11 +85,11 @@ class Bwrap:
 
     def run(self, job: Job) -> Execution:
         process.check_tool()
-        session = supervisor.SupervisorSession(job)
+        session = job_session.SupervisorSession(job)
         try:
             with closing(job_limits.method().open(process.with_room(job.limits))) as slot:
                 with _start(job, slot, self._hidden) as bubble:
-                    timed_out = stream.converse(session, _channel(bubble, session), slot)
+                    timed_out = job_session.converse(session, _channel(bubble, session), slot)
                 return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
         except OSError as error:
             raise SandboxError(f"bubblewrap could not be run: {error}.") from error
@@ -104,12 +104,12 @@ def _start(job: Job, slot: job_limits.JobLimits, hidden: tuple[Path, ...]) -> pr
     return process.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
 
 
-def _channel(bubble: process.Bubble, session: supervisor.SupervisorSession) -> stream.Channel:
+def _channel(bubble: process.Bubble, session: job_session.SupervisorSession) -> job_session.Channel:
     stdin, stdout, stderr = bubble.popen.stdin, bubble.popen.stdout, bubble.popen.stderr
     assert stdin and stdout and stderr
     bubble.open_pipes()
     outputs = {stdout.fileno(): session.stdout, stderr.fileno(): session.stderr}
-    return stream.Channel(stdin=stdin.fileno(), close_stdin=stdin.close, outputs=outputs)
+    return job_session.Channel(stdin=stdin.fileno(), close_stdin=stdin.close, outputs=outputs)
 
 
 def _view(job: Job, hidden: tuple[Path, ...]) -> process.View:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from retrial.errors import SandboxError
 from retrial.sandboxes.bwrap import memory_supervisor as job_memory
-from retrial.system import leases
+from retrial.system import locks
 from retrial.types import Limits
 
 PARENT = "retrial"
@@ -27,8 +27,6 @@ PATIENCE = 60.0
 """Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time on a busy
 machine. What is not gone by then is not measured, and a patch must not be able to choose that.
 """
-SCOPE_SLACK_MB = 256
-"""How much more memory a scope may use than the job in it: only what the supervisor is too late for ends there."""
 SHORT_PATIENCE = 5.0
 """The same for what somebody else left: it will be tried again."""
 PAUSES = (0.002, 0.1)
@@ -82,8 +80,8 @@ def method() -> Method:
     for candidate in _cgroups():
         if _works(candidate):
             return candidate
-    if shutil.which("systemd-run") and job_memory.bounds(_open_scope, holds=_is_in_limited_scope):
-        return Method(name="systemd scope", open=_open_scope)
+    if shutil.which("systemd-run") and job_memory.bounds(job_memory.in_scope, holds=_is_in_limited_scope):
+        return Method(name="systemd scope", open=job_memory.in_scope)
     if job_memory.bounds(job_memory.Supervisor):
         return Method(name="supervisor", open=job_memory.Supervisor, inside=_process_limit)
     return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits, bounded=False)
@@ -182,8 +180,8 @@ def _delegate(folder: Path) -> bool:
 def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
     """A new cgroup below each of these parents. Its name begins with ours, so that others can tell who left it."""
     for parent in settings:
-        leases.register(leases.ResourceKind.CGROUPS, parent)
-    name = f"{leases.current().name}-{secrets.token_hex(6)}"
+        locks.register_resource(locks.ResourceKind.CGROUPS, parent)
+    name = f"{locks.current_lease().name}-{secrets.token_hex(6)}"
     folders = [parent / name for parent in settings]
     try:
         for folder, values in zip(folders, settings.values(), strict=True):
@@ -257,10 +255,13 @@ class _Cgroup:
     def close(self, patience: float = PATIENCE) -> None:
         looks = _looks(patience)
         for folder in self._folders:
-            while folder.exists() and not _removed(folder) and next(looks, False):
-                pass
+            while folder.exists():
+                with suppress(OSError):
+                    folder.rmdir()
+                if folder.exists() and not next(looks, False):
+                    break
             if folder.exists():
-                leases.current().abandon(f"cgroup {folder}")
+                locks.current_lease().abandon(f"cgroup {folder}")
 
 
 def _looks(patience: float) -> Iterator[bool]:
@@ -314,31 +315,12 @@ def children(process: int) -> list[int]:
         return []
 
 
-def _open_scope(limits: Limits) -> job_memory.Supervisor:
-    """A supervisor that says when a job ran out of memory, in a scope that cannot be outrun.
-
-    A scope is gone with its last process, and with it what it counted.
-    """
-    return job_memory.Supervisor(limits, prefix=_scope(limits))
-
-
-def _scope(limits: Limits) -> tuple[str, ...]:
-    settings = {
-        "MemoryMax": f"{limits.memory_mb + SCOPE_SLACK_MB}M",
-        "MemorySwapMax": "0",
-        "TasksMax": str(limits.processes),
-        "CPUQuota": f"{int(limits.cpus * 100)}%",
-    }
-    options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
-    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--")
-
-
 def _is_in_limited_scope(process: int) -> bool:
     """A user's systemd may have been given no memory controller; then it takes the setting and does nothing."""
     mount, own = _mounts().get("v2"), _own_v2(process)
     if not mount or not own:
         return False
-    expected = (job_memory.TRIAL_LIMITS.memory_mb + SCOPE_SLACK_MB) << 20
+    expected = (job_memory.TRIAL_LIMITS.memory_mb + job_memory.SCOPE_SLACK_MB) << 20
     return (mount / own.lstrip("/") / "memory.max").read_text().strip() == str(expected)
 
 
@@ -349,14 +331,6 @@ def _process_limit(limits: Limits) -> str:
 def _rlimits(limits: Limits) -> str:
     """Per process only. Data, not address space: several runtimes reserve far more than they ever touch."""
     return f"ulimit -d {limits.memory_mb << 10}; {_process_limit(limits)}"
-
-
-def _removed(folder: Path) -> bool:
-    try:
-        folder.rmdir()
-    except OSError:
-        return False
-    return True
 
 
 def remove_orphans(owner: str, parent: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from retrial.errors import SandboxError
-from retrial.sandboxes.bwrap import memory_usage, user_namespace
+from retrial.sandboxes.bwrap import memory_usage, privileges
 from retrial.types import Limits
 
 FILL_RATE = 8 << 30
@@ -20,6 +20,8 @@ PAUSES = (0.005, 0.2)
 """The shortest and the longest such time."""
 DYING_SECONDS = 1.0
 """For a killed process to give its memory back before another one is killed."""
+SCOPE_SLACK_MB = 256
+"""How much more memory a scope may use than the job in it: only what the supervisor is too late for ends there."""
 TRIAL_SECONDS = 20
 TRIAL_LIMITS = Limits(memory_mb=64)
 # First three processes, each within the limit; then memory that they would share.
@@ -132,6 +134,25 @@ class Supervisor:
                 return
 
 
+def in_scope(limits: Limits) -> Supervisor:
+    """A supervisor that says when a job ran out of memory, in a scope that cannot be outrun.
+
+    A scope is gone with its last process, and with it what it counted.
+    """
+    return Supervisor(limits, prefix=_scope(limits))
+
+
+def _scope(limits: Limits) -> tuple[str, ...]:
+    settings = {
+        "MemoryMax": f"{limits.memory_mb + SCOPE_SLACK_MB}M",
+        "MemorySwapMax": "0",
+        "TasksMax": str(limits.processes),
+        "CPUQuota": f"{int(limits.cpus * 100)}%",
+    }
+    options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
+    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--")
+
+
 def bounds(open_slot: Callable[[Limits], Supervisor], holds: Callable[[int], bool] = lambda process: True) -> bool:
     """Return whether such a slot bounds several processes and shared memory here, by trying.
 
@@ -140,11 +161,11 @@ def bounds(open_slot: Callable[[Limits], Supervisor], holds: Callable[[int], boo
     try:
         with ExitStack() as stack:
             slot = stack.enter_context(closing(open_slot(TRIAL_LIMITS)))
-            info, info_there = user_namespace.pipe(stack)
+            info, info_there = privileges.pipe(stack)
             trial = stack.enter_context(_start(slot.prefix, info_there.fileno()))
             stack.callback(trial.kill)
             info_there.close()
-            first = user_namespace.first_process(info)
+            first = privileges.first_process(info)
             if not first or not holds(first):
                 return False
             slot.adopt(first)

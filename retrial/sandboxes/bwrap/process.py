@@ -17,8 +17,8 @@ from pathlib import PurePosixPath
 from retrial.errors import SandboxError
 from retrial.sandboxes import supervisor
 from retrial.sandboxes.bwrap import limits as job_limits
-from retrial.sandboxes.bwrap import seccomp, user_namespace
-from retrial.system import leases
+from retrial.sandboxes.bwrap import privileges
+from retrial.system import locks
 from retrial.types import Limits
 
 SHM_BYTES = 64 << 20
@@ -68,8 +68,8 @@ class Bubble:
         self._slot = slot
         self._ended = -1
         with ExitStack() as stack:
-            nobody = user_namespace.Nobody(stack) if os.geteuid() == 0 else None
-            info, info_there = user_namespace.pipe(stack)
+            nobody = privileges.Nobody(stack) if os.geteuid() == 0 else None
+            info, info_there = privileges.pipe(stack)
             options, descriptors = _options(view, stack)
             identity = ["--info-fd", str(info_there.fileno()), *(nobody.options if nobody else _alone())]
             inside = (*(nobody.command if nobody else ()), *_inside(limits), *command)
@@ -86,7 +86,7 @@ class Bubble:
             )
             # Our copy of its end, so that its death is the end of the stream.
             info_there.close()
-            child = user_namespace.first_process(info)
+            child = privileges.first_process(info)
             if child and nobody:
                 nobody.introduce(child)
         if child:
@@ -119,7 +119,7 @@ class Bubble:
             if pipe:
                 os.set_blocking(pipe.fileno(), False)
                 if os.geteuid() == 0:
-                    os.fchown(pipe.fileno(), user_namespace.ID, user_namespace.ID)
+                    os.fchown(pipe.fileno(), privileges.ID, privileges.ID)
 
     def kill(self) -> None:
         """With bwrap dies its pid namespace; its pid 1, and the cgroup, say when the last process is gone."""
@@ -140,7 +140,7 @@ class Bubble:
 def _outer_variables() -> dict[str, str]:
     """With our name: bwrap dies with us, but the copy that it makes of itself does so only once it is laid out."""
     found = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
-    return {**found, leases.VARIABLE: leases.register(leases.ResourceKind.PROCESSES, "")}
+    return {**found, locks.VARIABLE: locks.register_resource(locks.ResourceKind.PROCESSES, "")}
 
 
 def check_tool() -> None:
@@ -168,7 +168,7 @@ def with_room(limits: Limits) -> Limits:
 
 def _alone() -> list[str]:
     """Who the job is when Retrial is an ordinary user: still that user for the host, but under another number."""
-    options = ["--uid", str(user_namespace.ID), "--gid", str(user_namespace.ID)]
+    options = ["--uid", str(privileges.ID), "--gid", str(privileges.ID)]
     return [*options, "--disable-userns"] if "--disable-userns" in _help() else options
 
 
@@ -205,7 +205,7 @@ def _options(view: View, stack: ExitStack) -> tuple[list[str], list[int]]:
     for path in filter(os.path.isdir, view.covered):
         options += ["--remount-ro", path]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    if refused := seccomp.refused():
+    if refused := privileges.seccomp_filter():
         descriptors.append(_memory_file(refused, stack))
         options += ["--seccomp", str(descriptors[-1])]
     for name, value in view.variables.items():

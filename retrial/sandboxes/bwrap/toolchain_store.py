@@ -5,20 +5,19 @@ A store is made where it stays, for build tools write absolute paths into their 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from retrial.errors import EnvironmentMissing
 from retrial.system import paths
+from retrial.system.locks import file_lock
 from retrial.types import fingerprint
 
 SCRIPTS = paths.PROJECT / "docker" / "prepare"
-READY = ".ready"
+READY, LOCK = ".ready", ".lock"
 SECONDS = 1800.0
 LAST_LINES = 5
 
@@ -50,22 +49,13 @@ def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
     if ready(language, version):
         return
     place = root(language, version)
-    place.mkdir(parents=True, exist_ok=True)
-    with alone(place) as lock:
+    with file_lock(place / LOCK) as lock:
         if ready(language, version):
             return
         say(f"Preparing packages and caches for {language} ({version}), once …")
         shutil.rmtree(place / language, ignore_errors=True)
         _make(language, place / language, lock)
         (place / READY).touch()
-
-
-@contextmanager
-def alone(place: Path) -> Iterator[int]:
-    """Two programs may want the same store at once. Gives a descriptor: who has it, holds the lock."""
-    with (place / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
 
 
 def _make(language: str, folder: Path, lock: int) -> None:

@@ -17,10 +17,10 @@ from docker.utils import kwargs_from_env
 
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
-from retrial.sandboxes import stream, supervisor
+from retrial.sandboxes import job_session, supervisor
 from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
 from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
-from retrial.system import host, leases
+from retrial.system import host, locks
 from retrial.types import Environment, Execution, HostCapacity, Job
 
 LABEL = "retrial"
@@ -98,7 +98,7 @@ class Docker:
         return found
 
     def run(self, job: Job) -> Execution:
-        session = supervisor.SupervisorSession(job)
+        session = job_session.SupervisorSession(job)
         with engine() as client, _of_job(client, job) as container:
             with _watched(job, container) as watch:
                 timed_out = _talk(client, container, session)
@@ -171,7 +171,7 @@ def _api_version() -> str:
 @contextmanager
 def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
     """A container of ours; gone afterwards, and everything in it."""
-    owner = leases.register(leases.ResourceKind.CONTAINERS, address())
+    owner = locks.register_resource(locks.ResourceKind.CONTAINERS, address())
     name = f"{LABEL}-{owner}-{secrets.token_hex(6)}"
     labels = {LABEL: owner, PID: str(os.getpid())}
     try:
@@ -188,7 +188,7 @@ def container(client: APIClient, image: str, **settings: Any) -> Iterator[str]:
                 removed = True
         finally:
             if not removed:
-                leases.current().abandon(f"container {name}")
+                locks.current_lease().abandon(f"container {name}")
 
 
 def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
@@ -236,13 +236,15 @@ def _remove(client: APIClient, container: str, tries: int = REMOVALS) -> None:
         _remove(client, container, tries - 1)
 
 
-def _talk(client: APIClient, container: str, session: supervisor.SupervisorSession) -> bool:
+def _talk(client: APIClient, container: str, session: job_session.SupervisorSession) -> bool:
     """Attach first, then start: nothing is missed. True when the job ran out of time."""
     with attached(client, container) as raw:
         client.start(container)
         feed = Streams({1: session.stdout, 2: session.stderr}).feed
-        channel = stream.Channel(stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed})
-        return stream.converse(session, channel, _Meter(client, container))
+        channel = job_session.Channel(
+            stdin=raw.fileno(), close_stdin=lambda: half_close(raw), outputs={raw.fileno(): feed}
+        )
+        return job_session.converse(session, channel, _Meter(client, container))
 
 
 class _Meter:

@@ -7,7 +7,6 @@ that went keeps its line: cached verdicts stay good, and when it is needed again
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import math
 import time
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from docker.api import APIClient
 from docker.errors import APIError
@@ -24,10 +22,10 @@ from docker.utils import parse_repository_tag
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.sandboxes.docker import images as docker_images
 from retrial.sandboxes.docker import pulls
-from retrial.store.json_io import to_json
-from retrial.store.runs import read_json
+from retrial.store.json_io import read_json, to_json
 from retrial.system import paths
 from retrial.system.files import write_data
+from retrial.system.locks import file_lock
 from retrial.types import Environment
 
 LEDGER = "images.json"
@@ -53,7 +51,7 @@ Ledger = dict[str, CachedImage]
 @contextmanager
 def held(image: str) -> Iterator[None]:
     """Meanwhile no program removes the image to make room."""
-    with _locked(image, fcntl.LOCK_SH):
+    with file_lock(_lock_path(image), shared=True):
         yield
 
 
@@ -166,7 +164,7 @@ def _remove(client: APIClient, image: str, identity: str) -> bool:
         # Not the one that we brought: it is no longer ours.
         return True
     try:
-        with _locked(image, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with file_lock(_lock_path(image), wait=False):
             # Without force: the engine refuses while any container, running or not, is made from it.
             client.remove_image(image)
     except (BlockingIOError, APIError):
@@ -174,20 +172,15 @@ def _remove(client: APIClient, image: str, identity: str) -> bool:
     return True
 
 
-@contextmanager
-def _locked(image: str, how: int) -> Iterator[None]:
-    """Between programs too, and gone with whoever holds it."""
+def _lock_path(image: str) -> Path:
     name = hashlib.sha256(image.encode()).hexdigest()[:16]
-    with _open(paths.cache() / LOCKS / f"{name}.lock") as file:
-        fcntl.flock(file, how)
-        yield
+    return paths.cache() / LOCKS / f"{name}.lock"
 
 
 @contextmanager
 def _ledger() -> Iterator[Ledger]:
     """All lines, to be changed; nobody else changes them meanwhile."""
-    with _open(paths.cache() / LOCKS / "ledger.lock") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with file_lock(paths.cache() / LOCKS / "ledger.lock"):
         entries = _read()
         yield entries
         lines = {name: dataclasses.asdict(entry) for name, entry in sorted(entries.items())}
@@ -203,8 +196,3 @@ def _read() -> Ledger:
     except (UsageError, AttributeError, TypeError):
         # Torn or of another version: then nothing here is ours to remove.
         return {}
-
-
-def _open(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("ab")

@@ -14,14 +14,13 @@ from retrial.agents.aider import driver_report as aider_report
 from retrial.agents.aider import install
 from retrial.agents.aider.install import Installation
 from retrial.agents.isolation import AgentCommand, AgentExit
-from retrial.attempts import AgentResult
+from retrial.attempts import AgentResult, Facts
 from retrial.chat import Usage
 from retrial.errors import ModelError, NotMeasured, UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder
-from retrial.predict.metering.metered_chat import MeteredChat
-from retrial.protocols import AgentContext, Workspace
-from retrial.types import Verdict
+from retrial.predict.metering.model_session import ModelSession
+from retrial.protocols import AgentContext, Workspace, WorkspaceCheck
 from tests.support.aider_parts import a_chat, a_task, verdict
 
 KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "GOOGLE_API_KEY": "sk-3", "TOGETHER_API_KEY": "sk-4"}
@@ -164,16 +163,16 @@ class Told:
     def unavailable(self) -> str:
         return ""
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self) -> Facts:
         return {"isolated": True, "cell": "told"}
 
     def run(
-        self, errand: AgentCommand, workspace: Workspace, check: Callable[[], Verdict], left: Callable[[], float]
+        self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         return self._ran
 
 
-def after(cell: Told, folder: Path, price: str = "") -> tuple[MeteredChat, Callable[[], AgentResult]]:
+def after(cell: Told, folder: Path, price: str = "") -> tuple[ModelSession, Callable[[], AgentResult]]:
     """The chat that it spends from, and how to have what the agent makes of the cell's report."""
     agent = aider.AiderAgent(
         installation=Installation(python="python", version="0", python_version="3"),

@@ -9,9 +9,8 @@ import pytest
 
 from retrial.attempts import AgentResult, Attempt
 from retrial.benchmarks.exercism import Exercism
-from retrial.chat import Reply, Request, ToolCall
+from retrial.chat import Fault, Reply, Request, ToolCall
 from retrial.patches import git
-from retrial.protocols import Fault
 from retrial.types import Task
 from tests.support.exercises import RIGHT, reply, write_exercise
 from tests.support.repository_task import Scripted, attempt, repository

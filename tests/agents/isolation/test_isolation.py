@@ -20,6 +20,7 @@ from retrial.errors import SandboxError, UsageError
 from retrial.languages.python.toolchain import interpreter
 from retrial.options import HarnessOptions
 from retrial.patches.workspace import Folder, open_workspace
+from retrial.protocols import WorkspaceCheck
 from retrial.sandboxes.docker import images
 from retrial.types import Outcome, Verdict
 from tests.parts import PYTHON, ready
@@ -91,7 +92,7 @@ def run(
     cell: Isolation,
     workspace: Folder,
     script: str,
-    check: Callable[[], Verdict] = no_tests,
+    check: WorkspaceCheck = no_tests,
     left: Callable[[], float] = plenty,
     **more: Any,
 ) -> AgentExit:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.benchmarks.exercism import DEMO, ExerciseSettings, Exercism
 from retrial.errors import UsageError
 from retrial.grading.run_check import select
 from retrial.patches.apply import diff, patched
@@ -154,7 +154,7 @@ def test_sources_beside_the_solution_and_manifests_are_shown_read_only(tmp_path:
     (task,) = benchmark.tasks()
     assert task.read_only == ("src/given.rs", "Cargo.toml")
     assert task.partly_editable == ("Cargo.toml",)
-    (task,) = Exercism(benchmark.root, "here", show_editor_files=False).tasks()
+    (task,) = Exercism(benchmark.root, "here", settings=ExerciseSettings(show_editor_files=False)).tasks()
     assert task.read_only == ()
 
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from retrial.benchmarks.swebench import canaries as swebench_canaries
 from retrial.benchmarks.swebench import official_grader
+from retrial.benchmarks.swebench.official_grader import OfficialTests
+from retrial.checks import Canary, Check
 from retrial.grading import canaries
-from retrial.types import Canary, Check, OfficialTests, Status
+from retrial.types import Status
 from tests.support.image_task import NEW_TESTS
 
 PATH = "tests/test_calc.py"

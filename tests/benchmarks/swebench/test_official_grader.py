@@ -10,7 +10,8 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.swebench import official_grader
-from retrial.types import OfficialTests, Status
+from retrial.benchmarks.swebench.official_grader import OfficialTests
+from retrial.types import Status
 from tests.conftest import PROJECT
 
 REQUIRED = OfficialTests(parser="parse_log_pytest", fail_to_pass=("t.py::new",), pass_to_pass=("t.py::old",))

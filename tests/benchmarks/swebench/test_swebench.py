@@ -11,11 +11,12 @@ import pytest
 from retrial.benchmarks import open_benchmark, swebench
 from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench import SweBench, container_script
+from retrial.benchmarks.swebench.official_grader import OfficialCheck, OfficialTests
+from retrial.checks import Check
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions
 from retrial.patches.policy import matches
 from retrial.protocols import Context
-from retrial.types import Check
 from tests.support import image_task
 
 
@@ -31,6 +32,11 @@ def opened(name: str | Path, **options: Any) -> SweBench:
     return benchmark
 
 
+def required_of(check: Check) -> OfficialTests:
+    assert isinstance(check.grader_data, OfficialCheck)
+    return check.grader_data.tests
+
+
 def test_a_task_is_everything_an_agent_may_know_and_nothing_else(tmp_path: Path) -> None:
     benchmark = opened(write_rows(tmp_path, hints_text="SECRET-HINT"))
     (task,) = benchmark.tasks()
@@ -44,23 +50,34 @@ def test_a_task_is_everything_an_agent_may_know_and_nothing_else(tmp_path: Path)
 def test_the_answer_asks_for_the_tests_of_the_row(tmp_path: Path) -> None:
     answer = opened(write_rows(tmp_path)).answer(image_task.INSTANCE)
     assert answer.patch == image_task.GOLD
-    required = answer.check.required
-    assert required is not None and required.parser == "parse_log_pytest"
+    required = required_of(answer.check)
+    assert required.parser == "parse_log_pytest"
     assert required.fail_to_pass == ("tests/test_calc.py::test_sub", "tests/test_calc.py::test_sub_nothing")
     assert set(answer.check.files) == {container_script.SCRIPT, container_script.SCRIPT_WITHOUT_INSTALL}
     assert required.files == ("tests/test_calc.py",)
 
 
+def test_a_check_keeps_the_digest_by_which_earlier_versions_cached_its_verdicts(tmp_path: Path) -> None:
+    benchmark = opened(write_rows(tmp_path), visible_tests="all")
+    visible = benchmark.visible(image_task.INSTANCE, ("calc/core.py",))
+    assert isinstance(visible, Check)
+    assert visible.digest == "bf954d6a76cc67a99beaa2cb70e39523cfc017cd6e790abe6326c40f71d30f79"
+    assert (
+        benchmark.answer(image_task.INSTANCE).check.digest
+        == "37dbd7e7b6ee533057aaff0d0ad8036d52c38bbd803ff7c94e71e3953628f389"
+    )
+
+
 def test_only_modules_of_python_get_canaries(tmp_path: Path) -> None:
     answer = opened(write_rows(tmp_path, log_parser="parse_log_gotest")).answer(image_task.INSTANCE)
-    assert answer.check.required is not None and answer.check.required.files == ()
+    assert required_of(answer.check).files == ()
     assert answer.check.prebuild is None
 
 
 def test_no_line_of_the_hidden_tests_is_in_a_visible_check(tmp_path: Path) -> None:
     check = opened(write_rows(tmp_path), visible_tests="all").visible(image_task.INSTANCE, ("calc/core.py",))
     assert isinstance(check, Check)
-    written = b"".join(check.files.values()).decode() + check.script + repr(check.required)
+    written = b"".join(check.files.values()).decode() + check.script + repr(check.grader_data)
     added = [line[1:].strip() for line in image_task.TEST_PATCH.splitlines() if line.startswith("+ ")]
     assert added and not any(line in written for line in added)
     assert "test_calc" not in written

@@ -17,7 +17,7 @@ from retrial.executors.ray.member import declare, machines
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor, Sandbox, WorkerNode
 from retrial.sandboxes.prepare import RemoteSandbox
-from retrial.sandboxes.throttled import ThrottledSandbox
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system.shutdown import Stop
 from retrial.types import Environment
 from tests.conftest import Run
@@ -169,10 +169,10 @@ def test_without_a_cluster_there_is_a_sentence(run: Run, tmp_path: Path, address
 
 @pytest.mark.real
 def test_what_is_used_elsewhere_is_in_the_drivers_record(bwrap: Sandbox) -> None:
-    driver = ThrottledSandbox(bwrap, 1)
-    there = ThrottledSandbox(bwrap, 1, noted=driver.note)
+    driver = UsedEnvironments()
+    there = ThrottledSandbox(bwrap, 1, UsedEnvironments(driver=driver))
     there.digest(PYTHON)
-    assert driver.record() == there.record() != {}
+    assert driver.record() == there.environments.record() != {}
 
 
 @pytest.mark.real
@@ -182,9 +182,7 @@ def test_a_machine_with_another_benchmark_or_less_of_a_sandbox_says_so(bwrap: Sa
     benchmark = open_benchmark(Context(options=options, name=str(root)))
     image = Environment(name="image", image="some/image:1", language="", tree="/testbed")
     with pytest.raises(UsageError, match="bwrap cannot be used"):
-        RemoteSandbox.of(options, bwrap.name, {image}).open(
-            WorkerNode(slots=1, stop=Stop()), ThrottledSandbox(bwrap, 1)
-        )
+        RemoteSandbox.of(options, bwrap.name, {image}).open(WorkerNode(slots=1, stop=Stop()), UsedEnvironments())
     there = RemoteBenchmark.of(options, benchmark)
     write_exercise(root, "sum-up", stub="def add(a, b):\n    return 0\n")
     with pytest.raises(UsageError, match="is another one there"):

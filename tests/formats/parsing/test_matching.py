@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from retrial.chat import Fault
 from retrial.formats.parsing.matching import Miss, found, replaced
-from retrial.protocols import Fault
 
 SHOP = """\
 class Shop:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Canary, Naming
 from retrial.grading import reference_runs
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
@@ -17,7 +18,7 @@ from retrial.languages.canaries.candidates import NAME
 from retrial.languages.cpp.canary import canaries
 from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply
-from retrial.types import Canary, Execution, Naming, Outcome
+from retrial.types import Execution, Outcome
 from tests.parts import ready
 
 PATH = "a_test.cpp"
@@ -152,12 +153,13 @@ PIECES = (
     "expected = ",
     ";",
     "é",
+    "\udcff",
 )
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.binary(max_size=60).map(repr))
 def test_any_text_at_all_can_be_asked(text: str) -> None:
-    source = text.encode()
+    source = text.encode("utf-8", "surrogateescape")
     for canary in canaries({PATH: source}):
         assert all(0 <= place <= len(source) for place in canary.places)
         assert canary.text.count(NAME) == 1

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Canary
 from retrial.grading import reference_runs, verdict_cache
 from retrial.grading.run_check import run_check
 from retrial.languages.canaries.candidates import NAME
@@ -20,7 +21,7 @@ from retrial.languages.go.renaming import renamed
 from retrial.languages.go.results import parser as reader
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Execution, Outcome, Verdict
+from retrial.types import Execution, Outcome, Verdict
 from tests.parts import ready
 
 HEAD = 'package add\n\nimport "testing"\n\n'

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Check
 from retrial.errors import TreeError
 from retrial.grading.judge import judge
 from retrial.grading.run_check import run_check
@@ -18,7 +19,7 @@ from retrial.languages import java
 from retrial.languages.java.results import parser as reader
 from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
-from retrial.types import Check, Execution, Outcome, Status, Task
+from retrial.types import Execution, Outcome, Status, Task
 from tests.parts import ready
 
 SOLUTION = ("src/main/java/Poker.java",)

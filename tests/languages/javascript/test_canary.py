@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrial.checks import Canary
 from retrial.languages.canaries.candidates import NAME
 from retrial.languages.javascript import make
 from retrial.languages.javascript.results import parser as reader
-from retrial.types import Canary, Execution
+from retrial.types import Execution
 
 JEST = b"""\
 import { add } from './add';

@@ -9,13 +9,14 @@ import re
 import pytest
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Check
 from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages.javascript import make
 from retrial.languages.javascript.results import parser as reader
 from retrial.patches import apply, policy
 from retrial.system.paths import PROJECT
-from retrial.types import Check, Execution, Outcome, Status, Task, Verdict
+from retrial.types import Execution, Outcome, Status, Task, Verdict
 from tests.parts import ready
 
 PREPARE = PROJECT / "docker" / "prepare" / "javascript"

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from retrial.benchmarks.exercism import Exercism
+from retrial.checks import Check
 from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.language import Suite
 from retrial.languages.javascript import make
 from retrial.patches import apply
-from retrial.types import Check, Outcome, Status, Task, Verdict
+from retrial.types import Outcome, Status, Task, Verdict
 from tests.parts import ready
 
 TESTS = """\

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import Exercism
+from retrial.checks import Canary, Check
 from retrial.grading import canaries as planting
 from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import run_check
@@ -23,7 +24,7 @@ from retrial.languages.python import canary as python_canary
 from retrial.languages.python.canary import canaries, of_file
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Check, Execution, Outcome, Verdict
+from retrial.types import Execution, Outcome, Verdict
 from tests.support.exercises import write_exercise
 
 PATH = "sum_up_test.py"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Canary
 from retrial.grading import reference_runs, verdict_cache
 from retrial.grading.run_check import run_check
 from retrial.languages.canaries.candidates import NAME
@@ -18,7 +19,7 @@ from retrial.languages.rust.canary import canaries
 from retrial.languages.rust.results import parser as reader
 from retrial.patches import apply
 from retrial.protocols import Sandbox
-from retrial.types import Canary, Execution, Outcome, Verdict
+from retrial.types import Execution, Outcome, Verdict
 from tests.parts import ready
 
 HEAD = "use add::*;\n\n"

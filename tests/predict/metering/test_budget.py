@@ -6,17 +6,15 @@ import json
 import math
 import re
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrial.attempts import AgentResult, Prediction
+from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism import Exercism
-from retrial.chat import Message, Reply, Request, ToolCall, Usage
+from retrial.chat import Message, Reply, Request, Sampling, Tool, ToolCall, ToolFunction, Usage
 from retrial.errors import BudgetSpent, ModelError, OutOfMoney
 from retrial.executors.limiter import FairLimiter
 from retrial.grading import verdict_cache
@@ -27,18 +25,23 @@ from retrial.options import HarnessOptions, ModelChoice, ModelSettings
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, committed_in, prompt_tokens, task_budget, worst_case_cost
 from retrial.predict.metering.driver_service import DriverService
-from retrial.protocols import Chat, ModelContext, Sandbox, Workspace
+from retrial.predict.metering.model_session import ModelSession, TaskLedger
+from retrial.protocols import Chat, ModelContext, Sandbox, Workspace, WorkspaceCheck
+from retrial.store import journal
+from retrial.store.events import Event
 from retrial.store.journal import Journal
+from retrial.store.predictions import attempt_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.system import paths
 from retrial.system.shutdown import Stop
-from retrial.types import Task, Verdict
+from retrial.types import Task
 from tests.conftest import Run as Program
 from tests.parts import weights
-from tests.support.drivers import a_driver
+from tests.support.drivers import a_ledger
 from tests.support.exercises import RIGHT, WRONG, write_exercise
 from tests.support.exercises import reply as file
+from tests.support.journals import line
 from tests.support.servers import Answer, Asked, ChatServer, reply
 
 PRICE = Price(prompt=1.0, completion=10.0)
@@ -100,17 +103,24 @@ def test_an_unknown_cost_counts_as_all_that_was_put_by() -> None:
 
 
 def test_a_task_has_a_limit_of_its_own_within_the_runs(tmp_path: Path) -> None:
-    run = Budget(1.0)
-    task = a_driver(tmp_path, "one", run, limit=0.3)
-    task.spend(b"", 0.1)
-    task.end(task.begin(b"", 0.15), b"", 0.15, 0.1)
+    run, question = Budget(1.0), (Message(role="user", content="?"),)
+    task = a_session(a_ledger(tmp_path, "one", run, limit=0.3), cost=0.1, most=0.14)
+    task.spend(Usage(cost=0.1))
+    task.ask(question)
     with pytest.raises(
         OutOfMoney, match=r"The task's budget of 0\.3 USD is not enough: .*; raise --max-cost-per-task\."
     ):
-        task.begin(b"", 0.15)
-    other = a_driver(tmp_path, "two", run)
+        task.ask(question)
+    assert run.spent == task.usage.cost == pytest.approx(0.2)
+    other = a_session(a_ledger(tmp_path, "two", run), cost=0.1, most=0.95)
     with pytest.raises(BudgetSpent):
-        other.begin(b"", 0.95)
+        other.ask(question)
+
+
+def a_session(ledger: TaskLedger, *, cost: float, most: float) -> ModelSession:
+    """Of a model whose replies cost so much, and could cost that much and a little for the prompt."""
+    sampling = Sampling(temperature=0.0, seed=0, max_tokens=int(most * 1e6 / PRICE.completion), seconds=60)
+    return ModelSession(Costly("", cost), PRICE, sampling, ledger, 1)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +134,7 @@ def test_every_byte_may_be_a_token(text: str, least: int) -> None:
 def test_calls_and_functions_are_paid_for_too() -> None:
     plain = (Message(role="assistant", content="x"),)
     call = (Message(role="assistant", content="x", calls=(ToolCall(name="f", arguments="a" * 500),)),)
-    tools = ({"type": "function", "function": {"name": "f" * 300}},)
+    tools = (Tool(function=ToolFunction(name="f" * 300, description="", parameters={})),)
     assert prompt_tokens(call) - prompt_tokens(plain) > 500
     assert prompt_tokens(plain, tools) - prompt_tokens(plain) > 300
 
@@ -160,15 +170,19 @@ def test_what_is_put_by_is_enough_for_arguments_that_are_sent_within_json() -> N
     assert prompt_tokens(messages) >= len(function["name"] + function["arguments"])
 
 
-def line(event: str, **fields: object) -> dict[str, object]:
-    return {"event": event, **fields}
+BLANK = Attempt(number=1, round=1, model="m", edit_format="whole", seed=0, temperature=0.0)
 
 
-def answered(cost: float | None) -> dict[str, object]:
-    return line("reply", reply={"usage": {"cost": cost}})
+def answered(cost: float | None) -> bytes:
+    return line("reply", reply={"text": "", "usage": {"cost": cost}})
 
 
 ASKED = line("request", reserved=0.5)
+FAILED = line("failed", reason="it is down")
+
+
+def read(*lines: bytes) -> list[Event]:
+    return list(journal.read(b"".join(lines)))
 
 
 @pytest.mark.parametrize(
@@ -176,49 +190,52 @@ ASKED = line("request", reserved=0.5)
     [
         ([ASKED, answered(0.1), ASKED, answered(0.2)], 0.3),
         ([ASKED, answered(None)], 0.5),
-        ([ASKED, line("failed"), ASKED, answered(0.1)], 0.1),
+        ([ASKED, FAILED, ASKED, answered(0.1)], 0.1),
         ([ASKED, line("lost", cost=0.5), answered(0.1)], 0.6),
         # A process that was killed while it waited, and what it did when it was started again.
-        ([ASKED, line("attempt_started"), ASKED, answered(0.1)], 0.6),
+        ([ASKED, line("attempt_started", attempt=1), ASKED, answered(0.1)], 0.6),
         ([ASKED], 0.5),
         ([line("spent", usage={"cost": 0.25}), ASKED, line("spent", usage={"cost": 0.5}), answered(0.1)], 0.85),
         ([line("spent", usage={"cost": None})], math.inf),
-        ([line("request"), answered(0.1), line("attempt_ended")], 0.1),
+        ([line("request"), answered(0.1), line("attempt_ended", attempt=1, result=attempt_record(BLANK))], 0.1),
         # Asked without a price.
         ([line("request", reserved=None), answered(None)], math.inf),
         ([line("request", reserved=None)], math.inf),
         ([line("request", reserved=None), line("lost", cost=None), answered(0.1)], math.inf),
-        ([line("request", reserved=None), answered(0.1), line("request", reserved=None), line("failed")], 0.1),
+        (
+            [line("request", reserved=None), answered(0.1), line("request", reserved=None), FAILED],
+            0.1,
+        ),
         # An agent that asks on its own: killed at its work, and killed when it had said what that cost.
         ([line("attempt_started", attempt=1, spends=True)], math.inf),
         ([line("attempt_started", attempt=1, spends=True), line("spent", attempt=1, call=0, usage={"cost": 0.3})], 0.3),
     ],
 )
-def test_a_journal_knows_what_may_have_been_spent(lines: list[dict[str, object]], spent: float) -> None:
-    assert committed(lines) == pytest.approx(spent)
+def test_a_journal_knows_what_may_have_been_spent(lines: list[bytes], spent: float) -> None:
+    assert committed(read(*lines)) == pytest.approx(spent)
 
 
 def test_a_task_out_of_money_for_replies_that_did_not_arrive_is_not_measured() -> None:
-    killed = [ASKED, answered(0.1), ASKED]
+    killed = read(ASKED, answered(0.1), ASKED)
     with pytest.raises(BudgetSpent, match=r"0\.6000 USD spent, 0\.5000 of it for replies that did not arrive"):
         task_budget(1.0, killed).check(0.5)
     task_budget(1.1, killed).check(0.5)
     with pytest.raises(OutOfMoney):
-        task_budget(1.0, [ASKED, answered(0.6)]).check(0.5)
+        task_budget(1.0, read(ASKED, answered(0.6))).check(0.5)
     with pytest.raises(OutOfMoney):
-        task_budget(1.0, [*killed, ASKED, answered(0.5)]).check(0.5)
+        task_budget(1.0, [*killed, *read(ASKED, answered(0.5))]).check(0.5)
 
 
 def test_what_a_lost_worker_had_asked_may_be_billed_and_the_sum_stays_known(tmp_path: Path) -> None:
     stop, budget = Stop(), Budget(None)
     turns = FairLimiter(1, stop)
     driver = DriverService(Run(tmp_path, "r"), budget, turns, stop)
-    number = driver.begin("t", b"", 0.01)
+    number = driver.reserve("t", b"", 0.01)
     driver.lost("t")
     assert budget.shown() == "0.0100 USD (0.0100 of it perhaps not billed)"
     # Its turn is free again, and what it says later changes nothing.
     turns.end(turns.begin())
-    driver.end(number, "t", b"", 0.5)
+    driver.settle(number, "t", b"", 0.5)
     assert budget.spent == 0.01
 
 
@@ -230,7 +247,7 @@ def test_a_task_that_loses_a_reply_now_is_not_measured_either() -> None:
         found.check(0.5)
     # An agent that asks on its own, and was killed.
     with pytest.raises(BudgetSpent, match="not known"):
-        task_budget(1.0, [line("attempt_started", attempt=1, spends=True)]).check()
+        task_budget(1.0, read(line("attempt_started", attempt=1, spends=True))).check()
 
 
 class Costly:
@@ -252,7 +269,7 @@ class Spender:
         self._left = list(costs)
         self._fails = fails
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         spent = Usage(calls=1, prompt_tokens=1000, completion_tokens=100, cost=self._left.pop(0))
         if self._fails:
             model.spend(spent)
@@ -276,10 +293,8 @@ def spending(
         spends=True,
     )
     ladder = Ladder(rungs=(rung,), tries=3, seconds=60, name="x", max_cost=limit)
-    check = VisibleCheck(
-        task, partial(benchmark.visible, task.instance_id), sandbox, verdict_cache.Verdicts(folder / "cache")
-    )
-    return solve(task, ladder, check, a_driver(folder, task.instance_id, budget, limit)), Run(folder, "r")
+    check = VisibleCheck(benchmark, task, sandbox, verdict_cache.Verdicts(folder / "cache"))
+    return solve(task, ladder, check, a_ledger(folder, task.instance_id, budget, limit)), Run(folder, "r")
 
 
 @pytest.mark.real
@@ -416,4 +431,4 @@ def test_a_limit_needs_a_price(run: Program, tmp_path: Path, flag: str) -> None:
 
 
 def test_a_journal_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert committed(Journal(tmp_path / "none.jsonl").lines()) == 0.0
+    assert committed(Journal(tmp_path / "none.jsonl").events()) == 0.0

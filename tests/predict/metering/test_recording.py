@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retrial.attempts import Attempt
-from retrial.chat import CallId, Message, Reply, Request, ToolCall, Usage
+from retrial.chat import CallId, Message, Reply, Request, Tool, ToolCall, ToolFunction, Usage
 from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import make
@@ -18,16 +18,18 @@ from retrial.options import HarnessOptions, ModelSettings
 from retrial.predict.metering import recording
 from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import ModelContext
+from retrial.store.attempt_log import first_difference, question
 from retrial.store.journal import Journal
+from retrial.store.json_io import to_fields
 from retrial.store.predictions import attempt_record
-from retrial.store.request_diff import first_difference, question
 from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
+from tests.support.journals import append
 
 SYSTEM = Message(role="system", content="Reply with files.")
 USER = Message(role="user", content="Write add.\n\nIn one line.\nFast.")
 CALL = ToolCall(name="edit", arguments="{}", id="c1")
-TOOL = {"type": "function", "function": {"name": "edit", "parameters": {"type": "object"}}}
+TOOL = Tool(function=ToolFunction(name="edit", description="", parameters={"type": "object"}))
 ASKED = Request(messages=(SYSTEM, USER), tools=(TOOL,))
 REPLY = Reply(
     text="Here.",
@@ -70,18 +72,18 @@ def journal(run: Run) -> Journal:
 
 
 def begin(journal: Journal, number: int = 1) -> None:
-    journal.append("attempt_started", attempt=number, model="one")
+    append(journal, "attempt_started", attempt=number, model="one")
 
 
 def ask(journal: Journal, request: Request = ASKED, reply: Reply | None = REPLY) -> None:
-    journal.append("request", request=request)
+    append(journal, "request", request=request)
     if reply is not None:
-        journal.append("reply", reply=reply)
+        append(journal, "reply", reply=reply)
 
 
 def end(journal: Journal, number: int = 1, error: str = "") -> None:
     attempt = Attempt(number=number, round=1, model="one", edit_format="whole", seed=0, temperature=0, error=error)
-    journal.append("attempt_ended", attempt=number, result=attempt_record(attempt))
+    append(journal, "attempt_ended", attempt=number, result=attempt_record(attempt))
 
 
 def at(request: Request = ASKED, *, task: str = "one", attempt: int = 1, call: int = 1) -> Request:
@@ -154,9 +156,12 @@ def test_an_error_that_ended_the_ladder_then_ends_it_now(run: Run, journal: Jour
 
 def test_a_journal_of_before_there_were_calls_can_be_played(run: Run, journal: Journal) -> None:
     begin(journal)
-    then = {**question(ASKED), "messages": [{"role": each.role, "content": each.content} for each in ASKED.messages]}
-    journal.append("request", request=then)
-    journal.append("reply", reply={"text": "old", "calls": [], "finish": "stop", "usage": {"cost": 0.1}})
+    then = {
+        **to_fields(question(ASKED)),
+        "messages": [{"role": each.role, "content": each.content} for each in ASKED.messages],
+    }
+    append(journal, "request", request=then)
+    append(journal, "reply", reply={"text": "old", "calls": [], "finish": "stop", "usage": {"cost": 0.1}})
     assert replied(run, at()).text == "old"
 
 
@@ -174,7 +179,7 @@ def test_where_time_or_money_was_over_it_is_over_again(
 ) -> None:
     begin(journal)
     ask(journal)
-    journal.append("over", kind=kind.__name__, reason="it is over")
+    append(journal, "over", kind=kind.__name__, reason="it is over")
     with pytest.raises(kind, match=r"^it is over$"):
         replied(run, at(call=2))
 
@@ -276,8 +281,8 @@ def test_another_question_is_refused_with_its_place_and_the_difference(run: Run,
 
 def test_the_last_verdict_on_a_patch_counts(run: Run, journal: Journal) -> None:
     for outcome in (Outcome.TIMED_OUT, Outcome.TESTS_FAILED):
-        journal.append("check", key="k", verdict=Verdict(outcome=outcome, telling="say this"))
-    journal.append("check", key="k")
+        append(journal, "check", key="k", verdict=Verdict(outcome=outcome, telling="say this"))
+    append(journal, "check", key="k")
     assert Recording(run).verdicts("one") == {"k": Verdict(outcome=Outcome.TESTS_FAILED, telling="say this")}
 
 

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,22 @@ from retrial.chat import Reply, Request, Usage
 from retrial.errors import ModelError
 from retrial.formats import whole
 from retrial.grading import verdict_cache
-from retrial.grading.visible_check import VisibleCheck
+from retrial.grading.visible_check import JournalledVerdicts, VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
 from retrial.predict.metering.budget import Budget, worst_case_cost
 from retrial.predict.metering.recording import RecordedModel, Recording
-from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace
+from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace, WorkspaceCheck
 from retrial.store import attempt_log, journal, transcript
+from retrial.store.events import AttemptOver, Replied, Requested
+from retrial.store.json_io import to_json
 from retrial.store.predictions import prediction_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.types import Task, Verdict
 from tests.parts import ready
-from tests.support.drivers import a_driver
+from tests.support.drivers import a_ledger
 from tests.support.exercises import RIGHT, WRONG, reply, write_exercise
 
 pytestmark = pytest.mark.real
@@ -122,11 +123,11 @@ class World:
             for name in ("one", "two")
         ]
         ladder = Ladder(rungs=tuple(rungs), tries=tries, seconds=seconds, name="edit--one--two", max_cost=limit)
-        driver = a_driver(home, TASK, budget, limit)
-        known = {**self.verdicts, **attempt_log.verdicts(driver.lines())}
-        tests = partial(self.benchmark.visible, TASK)
-        check = VisibleCheck(self.task, tests, self.sandbox, verdict_cache.Verdicts(self.cache), "", known)
-        return solve(self.task, ladder, check, driver)
+        ledger = a_ledger(home, TASK, budget, limit)
+        known = {**self.verdicts, **(ledger.earlier.verdicts if ledger.earlier else {})}
+        verdicts, journalled = verdict_cache.Verdicts(self.cache), JournalledVerdicts(recorded=known)
+        check = VisibleCheck(self.benchmark, self.task, self.sandbox, verdicts, journalled=journalled)
+        return solve(self.task, ladder, check, ledger)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def unmeasured(value: Any) -> Any:
 
 
 def record(prediction: Prediction) -> Any:
-    return unmeasured(json.loads(json.dumps(prediction_record(prediction))))
+    return unmeasured(json.loads(to_json(prediction_record(prediction))))
 
 
 def written(home: Path) -> bytes:
@@ -179,12 +180,12 @@ def begun(home: Path, content: bytes) -> None:
 
 
 def replies(content: bytes) -> int:
-    return sum(line["event"] == "reply" for line in journal.read(content))
+    return sum(isinstance(event, Replied) for event in journal.read(content))
 
 
 def put_by(content: bytes) -> Sequence[float]:
     """For questions, in their order."""
-    return [line["reserved"] for line in journal.read(content) if line["event"] == "request"]
+    return [event.reserved or 0.0 for event in journal.read(content) if isinstance(event, Requested)]
 
 
 def test_cut_after_any_line_exactly_what_was_not_answered_is_asked(undisturbed: Whole, tmp_path: Path) -> None:
@@ -319,7 +320,7 @@ def test_what_replies_took_then_is_the_attempts_time_now(undisturbed: Whole, tmp
 def test_time_that_was_over_stays_over(undisturbed: Whole, tmp_path: Path) -> None:
     second = undisturbed.content.index(b'{"event": "request"', undisturbed.content.index(b'"call": 2'))
     head = json.loads(undisturbed.content.splitlines()[0])
-    over = journal.line("over", go=head["go"], attempt=1, call=3, kind="OutOfTime", reason="it took too long")
+    over = journal.line(AttemptOver(go=head["go"], attempt=1, call=3, kind="OutOfTime", reason="it took too long"))
     begun(tmp_path, undisturbed.content[:second] + over)
     provider = Provider()
     prediction = undisturbed.world.go(tmp_path, provider.model, tries=1)
@@ -335,7 +336,7 @@ class Alone:
     def __init__(self, lives: int = 10) -> None:
         self.done, self._lives = 0, lives
 
-    def solve(self, task: Task, workspace: Workspace, model: Chat, check: Callable[[], Verdict]) -> AgentResult:
+    def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
         if self.done == self._lives:
             raise Killed
         self.done += 1
@@ -357,7 +358,7 @@ def test_of_an_agent_that_asks_on_its_own_whole_attempts_are_kept(undisturbed: W
     assert record(world.go(tmp_path, nobody.model, agent=again)) == record(expected)
     assert again.done == 2
     run = Run(tmp_path, "r")
-    assert run.spent().cost == committed(run.journal(TASK).lines()) == pytest.approx(0.4)
+    assert run.spent().cost == committed(run.journal(TASK).events()) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("seed", range(3))

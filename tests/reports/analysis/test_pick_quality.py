@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +12,16 @@ from hypothesis import strategies as st
 
 from retrial.errors import SandboxError
 from retrial.reports.analysis import pick_quality
-from retrial.reports.analysis.attempt_outcomes import Judged, OutcomeResolver, TaskAttempts
+from retrial.reports.analysis.cases import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
 from retrial.reports.results import Report, results
-from retrial.score.make_row import scored_row
-from retrial.score.save import save_attempt
-from retrial.store import history
-from retrial.store.json_io import to_json
+from retrial.score.save import save_attempt, scored_row
+from retrial.store.records import patch_id
 from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
-from tests.support.rows import attempt, record, row
+from tests.support.plain import plain
+from tests.support.rows import attempt, record, row, summary
 
 RIGHT, WRONG = Outcome.RESOLVED, Outcome.TESTS_FAILED
 GREEN: dict[str, Any] = {"edit_outcome": True, "lint_outcome": True, "test_outcome": True, "plausible": True}
@@ -31,7 +29,7 @@ RED: dict[str, Any] = {"edit_outcome": True, "lint_outcome": True, "test_outcome
 
 # One: plausible at once, and right. Two: red, then plausible and wrong; the red one was right. Three: two red ones, the
 # second was right. Four: the provider broke, then plausible and right.
-RECORDS = {
+WHOLE = {
     "one": record("one", attempt(1, model_patch="a", **GREEN)),
     "two": record("two", attempt(1, model_patch="b", **RED), attempt(2, model_patch="c", **GREEN), chosen=2),
     "three": record("three", attempt(1, model_patch="d", **RED), attempt(2, model_patch="e", **RED)),
@@ -39,6 +37,7 @@ RECORDS = {
         "four", attempt(1, model_patch="", error="the provider broke"), attempt(2, model_patch="f", **GREEN), chosen=2
     ),
 }
+RECORDS = {name: summary(each) for name, each in WHOLE.items()}
 CHOSEN = {"one": RIGHT, "two": WRONG, "three": WRONG, "four": RIGHT}
 OTHERS = {"two": {"b": RIGHT}, "three": {"e": RIGHT}}
 
@@ -46,7 +45,7 @@ OTHERS = {"two": {"b": RIGHT}, "three": {"e": RIGHT}}
 def judged(others: Mapping[str, Mapping[str, Outcome]]) -> dict[str, dict[str, Judged]]:
     return {
         task: {
-            history.patch_id({"model_patch": patch}): Judged(outcome=outcome, reason="why", number=number)
+            patch_id(patch): Judged(outcome=outcome, reason="why", number=number)
             for number, (patch, outcome) in enumerate(own.items(), start=1)
         }
         for task, own in others.items()
@@ -55,7 +54,11 @@ def judged(others: Mapping[str, Mapping[str, Outcome]]) -> dict[str, dict[str, J
 
 def tries(others: Mapping[str, Mapping[str, Outcome]]) -> list[TaskAttempts]:
     known = OutcomeResolver(visible_is_hidden=False, titles=("m:whole",), judged=judged(others))
-    return [known.tries(history.prediction_summary(RECORDS[name]), outcome) for name, outcome in CHOSEN.items()]
+    return [known.tries(RECORDS[name], outcome) for name, outcome in CHOSEN.items()]
+
+
+def built(found: list[TaskAttempts]) -> Any:
+    return plain(pick_quality.build(found))
 
 
 def low_high(found: Any) -> dict[str, tuple[float, float]]:
@@ -63,32 +66,32 @@ def low_high(found: Any) -> dict[str, tuple[float, float]]:
 
 
 def test_when_every_verdict_is_known_all_picks_are_numbers() -> None:
-    found: Any = pick_quality.build(tries(OTHERS))
+    found: Any = built(tries(OTHERS))
     assert (found["tasks"], found["with_a_choice"], found["attempts"], found["unknown"]) == (4, 2, 6, 0)
     assert found["exact"]
-    assert found["precision"] == {**rate(2, 3), "unknown": 0}
+    assert found["precision"] == {**plain(rate(2, 3)), "unknown": 0}
     assert (found["missed"]["missed"], found["missed"]["of"], found["missed"]["percent"]) == (2, 4, 50.0)
     assert low_high(found) == {"ours": (2, 2), "best": (4, 4), "first": (3, 3), "last": (3, 3), "random": (3.0, 3.0)}
     assert found["ours_of_best"] == {"percent_low": 50.0, "percent_high": 50.0}
 
 
 def test_what_was_not_scored_gives_bounds() -> None:
-    found: Any = pick_quality.build(tries({}))
+    found: Any = built(tries({}))
     assert (found["known"], found["unknown"], found["exact"]) == (4, 2, False)
-    assert found["precision"] == {**rate(2, 3), "unknown": 0}
+    assert found["precision"] == {**plain(rate(2, 3)), "unknown": 0}
     assert (found["missed"]["missed"], found["missed"]["of"], found["missed"]["unknown"]) == (0, 2, 2)
     assert low_high(found) == {"ours": (2, 2), "best": (2, 4), "first": (2, 3), "last": (2, 3), "random": (2.0, 3.0)}
     assert found["ours_of_best"] == {"percent_low": 50.0, "percent_high": 100.0}
 
 
 def test_an_attempt_that_could_not_be_measured_stays_unknown() -> None:
-    found: Any = pick_quality.build(tries({"two": {"b": Outcome.NOT_MEASURED}, "three": {"e": RIGHT}}))
+    found: Any = built(tries({"two": {"b": Outcome.NOT_MEASURED}, "three": {"e": RIGHT}}))
     assert (found["unknown"], low_high(found)["best"]) == (1, (3, 4))
 
 
 def test_a_file_from_elsewhere_has_no_picks() -> None:
-    assert pick_quality.build([]) == {}
-    assert pick_quality.said({}) == []
+    assert pick_quality.build([]) is None
+    assert pick_quality.said(None) == []
 
 
 def test_one_line_tells_of_it_where_there_was_a_choice() -> None:
@@ -117,8 +120,8 @@ def test_the_truth_lies_within_the_bounds(truths: list[list[tuple[bool, bool]]])
             }
             outcome = RIGHT if own[0][0] else WRONG
             look = OutcomeResolver(visible_is_hidden=False, titles=("m",), judged=judged({f"t{number}": told}))
-            known.append(look.tries(record(f"t{number}", *goes), outcome))
-        return pick_quality.build(known)
+            known.append(look.tries(summary(record(f"t{number}", *goes)), outcome))
+        return built(known)
 
     truth, shown = found(all_told=True), found(all_told=False)
     assert truth["exact"]
@@ -159,7 +162,7 @@ def report(**fields: Any) -> Report:
 
 
 def content(found: Report) -> Any:
-    return json.loads(to_json(results(found)))
+    return plain(results(found))
 
 
 def test_every_attempt_of_an_instance_is_listed_with_what_is_known() -> None:
@@ -195,10 +198,10 @@ def test_every_attempt_of_an_instance_is_listed_with_what_is_known() -> None:
 
 
 def test_headline_numbers_do_not_change_when_every_attempt_is_scored() -> None:
-    plain, whole = content(report()), content(report(judged=judged(OTHERS)))
-    differing = {name for name in plain if plain[name] != whole[name]}
+    chosen, whole = content(report()), content(report(judged=judged(OTHERS)))
+    differing = {name for name in chosen if chosen[name] != whole[name]}
     assert differing == {"economics", "picker", "instances"}
-    for before, after in zip(plain["instances"], whole["instances"], strict=True):
+    for before, after in zip(chosen["instances"], whole["instances"], strict=True):
         assert {**before, "attempts": []} == {**after, "attempts": []}
 
 
@@ -207,7 +210,7 @@ def test_attempts_that_could_not_be_measured_are_listed_and_said_and_are_no_head
     value = content(found)
     assert value["not_measured_attempts"] == [{"instance_id": "two", "try": 1, "reason": "why"}]
     assert (value["not_measured"], found.not_measured) == ({}, {})
-    lines = render(found, value).splitlines()
+    lines = render(found, results(found)).splitlines()
     assert "attempts      1 that were not chosen could not be measured: the same command tries again" in lines
     assert "  not measured: 1 × why" in lines
 
@@ -215,7 +218,7 @@ def test_attempts_that_could_not_be_measured_are_listed_and_said_and_are_no_head
 def test_the_terminal_has_a_line_for_the_picker_and_one_for_each_of_a_few_what_ifs() -> None:
     records = {name: each for name, each in RECORDS.items() if name != "four"}
     found = report(judged=judged(OTHERS), records=records)
-    told = render(found, content(found)).splitlines()
+    told = render(found, results(found)).splitlines()
     assert [line for line in told if line.startswith(("picker ", "what if "))] == [
         "picker        plausible meant resolved in 1 of 2 (50.0 %); best possible pick 3, ours 1",
         "what if       m:whole, 1 try: 66.7 % for 1.50 USD instead of 33.3 % for 2.50 USD",
@@ -224,7 +227,7 @@ def test_the_terminal_has_a_line_for_the_picker_and_one_for_each_of_a_few_what_i
 
 def test_shards_of_one_run_are_one_ladder_and_other_runs_have_their_own() -> None:
     goes = [attempt(1, model_patch=f"{name}", dname=name, **RED) for name in ("A", "B")]
-    records = {name: record(name, each) for name, each in zip(("one", "two"), goes, strict=True)}
+    records = {name: summary(record(name, each)) for name, each in zip(("one", "two"), goes, strict=True)}
     rows = [scored_row(row(name, Outcome.TESTS_FAILED)) for name in records]
     common: dict[str, Any] = {"run": "R", "benchmark": "b", "benchmark_size": 2, "visible_is_hidden": False}
     both = {"scored": tuple(rows), "records": records, "provenance": {"sources": ["A", "B"]}, **common}

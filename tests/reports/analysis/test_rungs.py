@@ -10,9 +10,16 @@ from retrial.chat import Usage
 from retrial.reports.analysis import rungs
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.rungs import Compared, side_by_side
-from retrial.reports.console_tables import comparison as rendered
-from retrial.reports.console_tables import ladder as rendered_ladder
-from tests.support.rows import attempt, record
+from retrial.reports.tables import comparison as rendered
+from retrial.reports.tables import ladder as rendered_ladder
+from retrial.store.records import PredictionSummary
+from tests.support import rows
+from tests.support.plain import plain
+from tests.support.rows import attempt
+
+
+def record(instance_id: str, *attempts: dict[str, Any], chosen: int = 1) -> PredictionSummary:
+    return rows.summary(rows.record(instance_id, *attempts, chosen=chosen))
 
 
 def whole(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -40,7 +47,7 @@ RESOLVED = {"one", "two"}
 
 
 def test_every_rung_has_a_row_in_order_with_what_it_brought() -> None:
-    first, second = rungs.ladder(RECORDS, RESOLVED, ["a:whole", "b:diff"])
+    first, second = plain(rungs.ladder(RECORDS, RESOLVED, ["a:whole", "b:diff"]))
     assert first == {
         "rung": "a:whole",
         "tasks": 3,
@@ -67,25 +74,25 @@ def test_every_rung_has_a_row_in_order_with_what_it_brought() -> None:
 
 def test_a_rung_that_was_never_reached_is_there_too() -> None:
     titles = ["a:whole", "b:diff", "c:udiff"]
-    last = rungs.ladder(RECORDS, RESOLVED, titles)[-1]
+    last = plain(rungs.ladder(RECORDS, RESOLVED, titles))[-1]
     assert (last["rung"], last["tasks"], last["attempts"], last["cost"]) == ("c:udiff", 0, 0, 0)
     assert last["cost_per_plausible"] is None
 
 
 def test_the_same_model_twice_is_two_rungs_and_later_rounds_go_over_both_again() -> None:
     found = record("one", *(whole(number, cost=float(number)) for number in (1, 2, 3)), chosen=3)
-    rows = rungs.ladder([found], {"one"}, ["a:whole", "a:whole"])
+    rows = plain(rungs.ladder([found], {"one"}, ["a:whole", "a:whole"]))
     assert [(row["attempts"], row["cost"], row["resolved"]) for row in rows] == [(2, 4.0, 1), (1, 2.0, 0)]
 
 
 def test_of_several_runs_the_rungs_are_what_the_attempts_say() -> None:
-    rows = rungs.ladder(RECORDS, RESOLVED)
+    rows = plain(rungs.ladder(RECORDS, RESOLVED))
     assert [(row["rung"], row["attempts"]) for row in rows] == [("a:whole", 3), ("b:diff", 2)]
 
 
 def test_one_unknown_cost_makes_the_sum_unknown() -> None:
     (row,) = rungs.ladder([record("one", whole(cost=None, plausible=True))], {"one"}, ["a:whole"])
-    assert (row["cost"], row["cost_per_plausible"]) == (None, None)
+    assert (row.brought.took.cost, row.cost_per_plausible) == (None, None)
     assert "unknown" in rendered_ladder([row], scored=True)
 
 
@@ -101,7 +108,7 @@ def test_before_anything_is_scored_nothing_is_said_of_what_is_resolved() -> None
 
 
 def test_a_format_is_counted_on_the_tasks_it_was_tried_on() -> None:
-    found = rungs.by_format(from_records(RECORDS, RESOLVED))
+    found = plain(rungs.by_format(from_records(RECORDS, RESOLVED)))
     assert {name: (row["resolved"], row["of"]) for name, row in found.items()} == {"diff": (1, 2), "whole": (1, 2)}
     assert found["whole"]["percent_cases_well_formed"] == 50.0
     assert (found["whole"]["num_malformed_responses"], found["whole"]["lazy_comments"]) == (2, 3)
@@ -111,7 +118,7 @@ def test_a_format_is_counted_on_the_tasks_it_was_tried_on() -> None:
 
 
 def test_turns_are_those_of_a_formats_first_attempt_and_count_only_what_is_not_refuted() -> None:
-    found = rungs.by_format(from_records(RECORDS, RESOLVED))
+    found = plain(rungs.by_format(from_records(RECORDS, RESOLVED)))
     assert (found["whole"]["pass_rate_1"], found["whole"]["pass_rate_2"]) == (0.0, 50.0)
     # 'three' was plausible and is not resolved; the second turn is there although no first one left it to do.
     assert (found["diff"]["pass_rate_1"], found["diff"]["pass_rate_2"]) == (50.0, 50.0)
@@ -119,7 +126,7 @@ def test_turns_are_those_of_a_formats_first_attempt_and_count_only_what_is_not_r
 
 def test_a_retry_is_paid_for_but_says_nothing_of_the_first_attempt() -> None:
     again = whole(2, num_malformed_responses=5, faults={"empty": 5}, tests_outcomes=[True], plausible=True)
-    row = rungs.by_format(from_records([record("one", whole(), again, chosen=2)], {"one"}))["whole"]
+    row = plain(rungs.by_format(from_records([record("one", whole(), again, chosen=2)], {"one"}))["whole"])
     assert (row["percent"], row["pass_rate_1"]) == (100.0, 0.0)
     assert (row["num_malformed_responses"], row["faults"], row["percent_cases_well_formed"]) == (0, {}, 100.0)
     assert (row["attempts"], row["cost"]) == (2, 1.0)
@@ -127,9 +134,8 @@ def test_a_retry_is_paid_for_but_says_nothing_of_the_first_attempt() -> None:
 
 def test_an_attempt_that_could_not_be_measured_is_paid_for_and_is_nobodys_failure() -> None:
     broken = whole(error="the provider broke", tests_outcomes=[])
-    row = rungs.by_format(from_records([record("one", broken, whole(2, tests_outcomes=[True]), chosen=2)], {"one"}))[
-        "whole"
-    ]
+    found = record("one", broken, whole(2, tests_outcomes=[True]), chosen=2)
+    row = plain(rungs.by_format(from_records([found], {"one"})))["whole"]
     assert (row["resolved"], row["of"], row["pass_rate_1"]) == (1, 1, 100.0)
     assert (row["attempts"], row["cost"]) == (2, 1.0)
 
@@ -159,7 +165,7 @@ GRID = (
 
 
 def test_runs_are_compared_also_on_what_all_of_them_have_measured() -> None:
-    found = side_by_side(GRID)
+    found = plain(side_by_side(GRID))
     assert found["common"] == {"measured_by_all": 2, "of": 3, "instance_ids": ["x", "y"]}
     rates = [
         (row["resolved"], row["of"], row["rate_common"]["resolved"], row["rate_common"]["of"]) for row in found["runs"]
@@ -169,18 +175,18 @@ def test_runs_are_compared_also_on_what_all_of_them_have_measured() -> None:
 
 
 def test_formats_and_models_are_summed_over_the_grid() -> None:
-    found = side_by_side(GRID)
+    found = plain(side_by_side(GRID))
     sums = {name: (row["resolved"], row["of"], row["cost"]) for name, row in found["by_format"].items()}
     assert sums == {"diff": (1, 2, 1.0), "whole": (5, 6, 3.0)}
     assert {name: (row["resolved"], row["of"]) for name, row in found["by_model"].items()} == {"a": (3, 5), "b": (3, 3)}
-    assert (found["spent"].calls, found["spent"].cost) == (3, 1.5)
+    assert (found["spent"]["calls"], found["spent"]["cost"]) == (3, 1.5)
 
 
 @pytest.mark.parametrize("runs", [(), (compared("whole", []),)])
 def test_a_grid_of_which_nothing_is_measured_has_no_shares(runs: tuple[Compared, ...]) -> None:
     found = side_by_side(runs)
-    assert found["common"]["measured_by_all"] == 0
-    assert [row["of"] for row in found["runs"]] == [0] * len(runs)
+    assert found.common.measured_by_all == 0
+    assert [row.row.columns.rate.of for row in found.runs] == [0] * len(runs)
     assert "measured by all 0 of 0 tasks" in rendered(found)
 
 

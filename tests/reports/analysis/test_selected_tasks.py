@@ -17,6 +17,7 @@ from retrial.reports.analysis.run_conditions import Side
 from retrial.reports.comparison_table import render
 from retrial.store.runs import Run
 from tests.cli.test_gate import write
+from tests.support.plain import plain
 from tests.support.sides import CONFIG, side
 
 CHEAP, LEFT = "++++------", "    ++++++"
@@ -28,8 +29,8 @@ def after(*prior: str, **more: Any) -> Mapping[str, Any]:
 
 
 def only_pair(*sides: Side) -> dict[str, Any]:
-    [found] = compare.compared("it", sides)["pairs"]
-    return dict(found)
+    [found] = compare.compared("it", sides).pairs
+    return dict(plain(found))
 
 
 def test_a_run_is_compared_together_with_the_one_that_selected_its_tasks() -> None:
@@ -51,14 +52,14 @@ def test_the_order_in_which_the_two_are_named_does_not_matter() -> None:
 
 def test_a_third_run_is_tested_against_both_together() -> None:
     sides = side("cheap", CHEAP), side("dear", LEFT, after("cheap")), side("other", "+" * 3 + "-" * 7)
-    pairs = compare.compared("it", sides)["pairs"]
+    pairs = plain(compare.compared("it", sides))["pairs"]
     found = next(each for each in pairs if (each["a"], each["b"]) == ("cheap+dear", "other"))
     assert (found["common"], len(found["lost"]), found["more_than_chance"]) == (10, 7, True)
 
 
 def test_two_runs_with_the_same_selection_are_tested() -> None:
     sides = side("cheap", CHEAP), side("dear", LEFT, after("cheap")), side("dull", "    ------", after("cheap"))
-    pairs = compare.compared("it", sides)["pairs"]
+    pairs = plain(compare.compared("it", sides))["pairs"]
     assert [each["untested"] is None for each in pairs] == [False, False, True]
     assert (pairs[2]["common"], len(pairs[2]["lost"]), pairs[2]["p"]) == (10, 6, 0.03125)
 
@@ -69,7 +70,7 @@ def test_a_chain_of_runs_is_followed_to_its_beginning() -> None:
         side("cheap", " +++------", after("free")),
         side("dear", LEFT, after("cheap")),
     )
-    pairs = compare.compared("it", sides)["pairs"]
+    pairs = plain(compare.compared("it", sides))["pairs"]
     assert [(each["a"], each["b"], each["common"]) for each in pairs] == [
         ("free", "free+cheap", 10),
         ("free", "cheap+dear", 10),
@@ -81,8 +82,8 @@ def test_a_chain_of_runs_is_followed_to_its_beginning() -> None:
 def test_what_a_prior_run_was_made_of_selected_the_tasks_too() -> None:
     whole = side("A+B", CHEAP, {**CONFIG, "sources": ["A", "B"]})
     sides = side("A", "++--------"), side("dear", LEFT, after("A+B"))
-    found = compare.compared("it", sides, find={"A+B": whole}.__getitem__)["pairs"]
-    assert not found[0]["more_than_chance"]
+    found = compare.compared("it", sides, find={"A+B": whole}.__getitem__)
+    assert not found.pairs[0].more_than_chance
 
 
 def test_a_run_is_not_tested_against_its_own_sources() -> None:

@@ -24,9 +24,10 @@ from markdown_it import MarkdownIt
 from retrial.errors import UsageError
 from retrial.options import ReportOptions
 from retrial.reports import write
-from retrial.reports.exports import aider, hugging_face, junit, markdown, preds
+from retrial.reports.exports import aider, code, hugging_face, junit, line, markdown, preds
 from retrial.reports.exports import csv as csv_export
-from retrial.reports.exports import text as export_text
+from retrial.reports.exports.junit import for_xml
+from retrial.reports.records import Results
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
@@ -64,7 +65,7 @@ def run(tmp_path: Path) -> Run:
     return a_run(tmp_path, one_of_each())
 
 
-def document(run: Run, found: dict[str, Any]) -> JUnitXml:
+def document(run: Run, found: Results) -> JUnitXml:
     return JUnitXml.fromfile(io.BytesIO(junit.render(run, found)))
 
 
@@ -116,14 +117,14 @@ def test_no_output_of_a_test_makes_a_ci_publish_a_file(run: Run) -> None:
 
 @given(anything())
 def test_any_text_can_stand_in_xml(text: str) -> None:
-    shown = export_text.for_xml(text, 20)
-    element = ET.Element("a", {"said": export_text.line(text)})
+    shown = for_xml(text, 20)
+    element = ET.Element("a", {"said": line(text)})
     element.text = shown
     assert ET.fromstring(ET.tostring(element, encoding="utf-8")).tag == "a"
     assert "[[ATTACHMENT|" not in shown
 
 
-def lines(run: Run, found: dict[str, Any]) -> dict[str, dict[str, str]]:
+def lines(run: Run, found: Results) -> dict[str, dict[str, str]]:
     text = csv_export.render(run, found).decode("utf-8")
     return {each["instance_id"]: each for each in csv.DictReader(io.StringIO(text, newline=""))}
 
@@ -210,9 +211,7 @@ def test_no_reason_breaks_the_summary_or_makes_links(run: Run) -> None:
 @given(anything())
 def test_any_text_is_one_code_span_in_one_cell(text: str) -> None:
     tokens = (
-        MarkdownIt("commonmark", {"html": True})
-        .enable("table")
-        .parse(f"| a | b |\n|---|---|\n| {export_text.code(text)} | c |")
+        MarkdownIt("commonmark", {"html": True}).enable("table").parse(f"| a | b |\n|---|---|\n| {code(text)} | c |")
     )
     cells = [token for token in tokens if token.type == "inline"]
     assert len(cells) == 4
@@ -238,7 +237,7 @@ def test_the_summary_stays_below_what_github_takes(run: Run) -> None:
     assert "… and 1700 more, in results.json." in text
 
 
-def the_record(run: Run, found: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def the_record(run: Run, found: Results) -> tuple[dict[str, Any], str]:
     text = aider.render(run, found)
     assert text is not None
     (read,) = yaml.safe_load(text)
@@ -281,7 +280,7 @@ def test_the_aider_record_is_yaml_whatever_the_model_is_called(run: Run) -> None
     assert read["edit_format"] == "1.0"
 
 
-def entry(run: Run, found: dict[str, Any]) -> Any:
+def entry(run: Run, found: Results) -> Any:
     from huggingface_hub import parse_eval_result_entries
 
     text = hugging_face.render(run, found)
@@ -342,7 +341,7 @@ def test_swebench_reads_both_forms_of_the_predictions_alike(tmp_path: Path) -> N
         tmp_path,
         [row("good", Outcome.RESOLVED, patch="odd \udcff and \U0001f600\n"), row("no", Outcome.PATCH_EMPTY, "")],
     )
-    path = run.write_beside("preds.json", preds.render(run, {}))
+    path = run.write_beside("preds.json", preds.render(run, content(())))
     read = reader_of_swebench()
     assert path is not None
     assert read(str(path), "", "") == read(str(run.bundle_path), "", "")
@@ -352,23 +351,22 @@ def test_swebench_reads_both_forms_of_the_predictions_alike(tmp_path: Path) -> N
     assert set(by_id["no"]) == {"instance_id", "model_name_or_path", "model_patch"}
 
 
-def test_everything_asked_for_is_written_and_named(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_everything_asked_for_is_written_and_named(home: Path, tmp_path: Path) -> None:
     run, found = a_run(home, one_of_each()), content(one_of_each(), records=records("good"))
     asked: dict[str, Any] = {name: str(tmp_path / f"{name}.out") for name in ("junit", "markdown", "csv")}
-    write.write(ReportOptions(**asked), run, found)
+    told = write.write(write.outputs(ReportOptions(**asked)), run, found)
     assert [Path(path).stat().st_size > 0 for path in asked.values()] == [True] * 3
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == f"Page: {run.folder / 'report.html'}"
-    assert printed[1:] == [f"JUnit: {asked['junit']}", f"Markdown: {asked['markdown']}", f"CSV: {asked['csv']}"]
+    assert told[0] == f"Page: {run.folder / 'report.html'}"
+    assert told[1:] == [f"JUnit: {asked['junit']}", f"Markdown: {asked['markdown']}", f"CSV: {asked['csv']}"]
     assert {"preds.json", "aider.yaml", "eval_results.yaml"} <= {path.name for path in run.folder.iterdir()}
 
 
 def test_what_does_not_hold_any_more_is_gone(home: Path) -> None:
     run = a_run(home, one_of_each())
-    write.write(ReportOptions(), run, content(one_of_each(), records=records("good")))
-    write.write(ReportOptions(), run, content(one_of_each(), provenance={"benchmark": {"source": "demo"}}))
+    write.write(write.outputs(ReportOptions()), run, content(one_of_each(), records=records("good")))
+    write.write(
+        write.outputs(ReportOptions()), run, content(one_of_each(), provenance={"benchmark": {"source": "demo"}})
+    )
     assert (run.folder / "preds.json").exists()
     assert not (run.folder / "aider.yaml").exists()
     assert not (run.folder / "eval_results.yaml").exists()
@@ -377,7 +375,7 @@ def test_what_does_not_hold_any_more_is_gone(home: Path) -> None:
 def test_a_link_stays_a_link(home: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.csv"
     link.symlink_to(tmp_path / "target.csv")
-    write.write(ReportOptions(csv=str(link)), a_run(home, one_of_each()), content(one_of_each()))
+    write.write(write.outputs(ReportOptions(csv=str(link))), a_run(home, one_of_each()), content(one_of_each()))
     assert link.is_symlink()
     assert (tmp_path / "target.csv").is_file()
 
@@ -389,24 +387,24 @@ def asking(name: str, path: Path, **more: Any) -> ReportOptions:
 @pytest.mark.parametrize("name", ["junit", "markdown", "csv", "submission"])
 def test_what_cannot_be_written_is_refused_before_anything_is_scored(home: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
-        write.refuse(asking(name, tmp_path / "missing" / "x"))
+        write.outputs(asking(name, tmp_path / "missing" / "x"))
     run = a_run(home)
     with pytest.raises(UsageError, match="lies among the files of runs"):
-        write.refuse(asking(name, run.folder / "results.json"))
+        write.outputs(asking(name, run.folder / "results.json"))
     with pytest.raises(UsageError, match="--calibrate gives none"):
-        write.refuse(asking(name, tmp_path / "x", calibrate=True))
-    write.refuse(asking(name, tmp_path / "x"))
+        write.outputs(asking(name, tmp_path / "x", calibrate=True))
+    write.outputs(asking(name, tmp_path / "x"))
 
 
 def test_two_files_of_one_name_and_things_that_are_no_files_are_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--junit and --csv are the same file"):
-        write.refuse(ReportOptions(junit=str(tmp_path / "x"), csv=str(tmp_path / ".." / tmp_path.name / "x")))
+        write.outputs(ReportOptions(junit=str(tmp_path / "x"), csv=str(tmp_path / ".." / tmp_path.name / "x")))
     with pytest.raises(UsageError, match="no file that can be replaced"):
-        write.refuse(ReportOptions(csv=str(tmp_path)))
+        write.outputs(ReportOptions(csv=str(tmp_path)))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(UsageError, match="no file that can be replaced"):
-        write.refuse(ReportOptions(csv=str(pipe)))
+        write.outputs(ReportOptions(csv=str(pipe)))
     assert pipe.is_fifo()
 
 
@@ -416,7 +414,9 @@ def test_keys_are_in_no_file(home: Path, tmp_path: Path, monkeypatch: pytest.Mon
     for module in ("retrial.store.json_io", "retrial.system.files"):
         monkeypatch.setattr(f"{module}.MASKER", known)
     asked: dict[str, Any] = {name: str(tmp_path / f"{name}.out") for name in ("junit", "markdown", "csv")}
-    write.write(ReportOptions(**asked), a_run(home, one_of_each()), content(one_of_each(f"refused: {key}")))
+    write.write(
+        write.outputs(ReportOptions(**asked)), a_run(home, one_of_each()), content(one_of_each(f"refused: {key}"))
+    )
     for path in asked.values():
         text = Path(path).read_text(encoding="utf-8")
         assert "0123456789abcdef" not in text

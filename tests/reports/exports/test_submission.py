@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from retrial.reports import write
 from retrial.reports.exports import submission
 from retrial.score import official_report
 from retrial.score.scorer import Scored
-from retrial.store.json_io import to_json
+from retrial.store.json_io import read_json, to_json
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
@@ -159,7 +160,7 @@ def test_predictions_made_elsewhere_have_no_trajectories_and_unknown_attempts(tm
 def test_what_the_official_grading_refutes_is_not_claimed(tmp_path: Path) -> None:
     scored = of_swebench()
     run, found = an_official_run(tmp_path, scored), content(scored, records=records("good"))
-    found["instances"][0]["resolved_official"] = False
+    found.instances[0] = replace(found.instances[0], resolved_official=False)
     submission.write(tmp_path / "sub", run, found)
     assert json.loads((tmp_path / "sub" / "results" / "results.json").read_bytes())["resolved"] == []
 
@@ -198,11 +199,11 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(home: Path, tmp_path:
     folder, _ = made(tmp_path, of_swebench())
     before = (folder / "README.md").read_bytes()
     options, other = ReportOptions(submission=str(folder)), Run(home, "other")
-    write.refuse(options)
+    wanted = write.outputs(options)
     with pytest.raises(UsageError, match="was made from run 'trial', not 'other'"):
-        write.refuse(options, other)
+        wanted.refuse_other_run(other)
     with pytest.raises(UsageError, match="was made from run 'trial', not 'other'"):
-        write.write(options, other, content([]))
+        write.write(wanted, other, content([]))
     assert (folder / "README.md").read_bytes() == before
     assert not other.folder.exists()
 
@@ -223,15 +224,12 @@ def test_an_empty_folder_will_do_and_links_are_not_followed_when_it_is_cleared(t
 def test_references_are_nothing_to_submit(home: Path, tmp_path: Path, other: str) -> None:
     options = ReportOptions(submission=str(tmp_path / "x"), **{other: True})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="for predictions of a model"):
-        write.refuse(options)
+        write.outputs(options)
 
 
-def test_it_is_named_on_screen_with_what_stands_against_it(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_named_on_screen_with_what_stands_against_it(home: Path, tmp_path: Path) -> None:
     run, found = an_official_run(home, of_swebench()), content(of_swebench(), records=records("good"))
-    write.write(ReportOptions(submission=str(tmp_path / "sub")), run, found)
-    said = capsys.readouterr().out.splitlines()
+    said = write.write(write.outputs(ReportOptions(submission=str(tmp_path / "sub"))), run, found)
     assert said[1] == f"Submission: {tmp_path / 'sub'}"
     assert said[2] == "  against submitting: 7 of 10 tasks have no prediction: leaderboards count them as unresolved."
 
@@ -242,7 +240,7 @@ def test_keys_are_masked_in_all_that_is_copied(tmp_path: Path, monkeypatch: pyte
     known.add(key)
     run.write_chat("good", f"the key is {key}")
     run.write_official("good", {"test_output.txt": key.encode(), "report.json": to_json({})})
-    run.write_config({**run.config(), "command": f"python harness.py --key {key}"})
+    run.write_config({**read_json(run.config_path), "command": f"python harness.py --key {key}"})
     for module in ("retrial.reports.exports.submission", "retrial.system.files"):
         monkeypatch.setattr(f"{module}.MASKER", known)
     submission.write(tmp_path / "sub", run, found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,17 @@ from retrial.cli import compare
 from retrial.reports import page
 from retrial.reports.analysis.repeats import Repeat, together
 from retrial.reports.analysis.rungs import Compared, side_by_side
+from retrial.reports.comparison_table import Comparison
 from retrial.reports.page import charts as page_charts
-from retrial.reports.page import instance, transcripts
+from retrial.reports.page import instance
 from retrial.reports.page import text as page_text
-from retrial.reports.page.numbers import shown
-from retrial.reports.page.text import TextAllowance, visible
-from retrial.store.json_io import to_json
+from retrial.reports.page.text import TextAllowance, shown, visible
+from retrial.reports.records import GroupResults
 from retrial.store.runs import Run
-from retrial.store.transcript import fenced
 from retrial.system.secrets import SecretMasker
+from retrial.types import Status
 from tests.support import synthetic_run
+from tests.support.plain import plain
 from tests.support.sides import content as scored
 from tests.support.sides import side
 
@@ -69,8 +70,8 @@ def read(text: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, Any], str]:
-    run, content = synthetic_run.write(tmp_path_factory.mktemp("home"), "many", TASKS)
-    return run, content, page.render(run, content)
+    run, results = synthetic_run.write(tmp_path_factory.mktemp("home"), "many", TASKS)
+    return run, plain(results), page.render(run, results)
 
 
 def found_at(content: Any, pointer: str) -> Any:
@@ -134,26 +135,23 @@ def test_every_number_of_several_runs_is_in_their_results(home: Path) -> None:
         Compared(run=name, model=name, edit_format="diff", measured=(), not_measured={}, skipped={}, spent=Usage())
         for name in ("m/1", "m/2")
     ]
-    head = {"run": "several", "command": "python report.py several"}
-    for number, found in enumerate(
-        [
-            compare.compared("c", [side("a 1", "+-" * 40), side("b 2", "+++-" * 20), side("c 3", "+" * 80)]),
-            {**head, "kind": "repeats", **together(repeats)},
-            {**head, "kind": "grid", **side_by_side(grid)},
-        ]
-    ):
-        content = json.loads(to_json(found))
-        run = Run(home, f"several-{number}")
-        path = page.write_comparison(run, content)
+    head: dict[str, Any] = {"run": "several", "command": "report.py several", "identity": {}, "selection": []}
+    several: list[Comparison | GroupResults] = [
+        compare.compared("c", [side("a 1", "+-" * 40), side("b 2", "+++-" * 20), side("c 3", "+" * 80)]),
+        GroupResults(**head, kind="repeats", found=together(repeats)),
+        GroupResults(**head, kind="grid", found=side_by_side(grid)),
+    ]
+    for number, found in enumerate(several):
+        path = page.write_comparison(Run(home, f"several-{number}"), found)
         assert path
-        assert compare_numbers(path.read_text(encoding="utf-8"), content) > 3
+        assert compare_numbers(path.read_text(encoding="utf-8"), plain(found)) > 3
 
 
 def test_predictions_from_elsewhere_and_an_empty_run_have_pages_too(home: Path) -> None:
     for outcomes in ("+-?e", ""):
         content = scored("foreign", outcomes)
         text = page.render(Run(home, "foreign"), content)
-        compare_numbers(text, content)
+        compare_numbers(text, plain(content))
         # Each family of outcomes has a look of its own.
         looks = {each["class"] for _, each in read(text).tags if each.get("class", "").startswith("outcome ")}
         assert looks == ({"outcome resolved", "outcome unresolved", "outcome not_measured"} if outcomes else set())
@@ -190,7 +188,7 @@ def test_a_page_of_the_same_results_is_the_same_to_the_byte_and_takes_from_the_o
     page.write(run, content)
     assert marked in path.read_text(encoding="utf-8")
     # Other content has another key.
-    content["instances"][0]["reason"] = "something else"
+    content.instances[0] = replace(content.instances[0], reason="something else")
     page.write(run, content)
     assert marked not in path.read_text(encoding="utf-8")
     assert key not in path.read_text(encoding="utf-8")
@@ -230,17 +228,24 @@ def test_what_nobody_would_see_is_shown() -> None:
 
 def test_hostile_names_and_reasons_stay_text(home: Path) -> None:
     run, content = synthetic_run.write(home, "hostile", 2)
-    for row in content["instances"]:
-        row |= {
-            "reason": HOSTILE[0],
-            "language": HOSTILE[1],
-            "model": '"><script>alert(1)</script>',
-            "void": HOSTILE[6],
-        }
-        row["tests"] = {HOSTILE[0]: "failed"}
-    content |= {"not_measured": {"x": HOSTILE[0]}, "void": {"y": HOSTILE[6]}}
-    content["by_language"] = {HOSTILE[1]: content["by_language"]["cpp"]}
-    text = page.render(run, content)
+    hostile = replace(
+        content,
+        not_measured={"x": HOSTILE[0]},
+        void={"y": HOSTILE[6]},
+        by_language={HOSTILE[1]: content.by_language["cpp"]},
+        instances=[
+            replace(
+                row,
+                reason=HOSTILE[0],
+                language=HOSTILE[1],
+                model='"><script>alert(1)</script>',
+                void=HOSTILE[6],
+                tests={HOSTILE[0]: Status.FAILED},
+            )
+            for row in content.instances
+        ],
+    )
+    text = page.render(run, hostile)
     ours = (page.HERE / "page.js").read_text(encoding="utf-8")
     scripts = re.findall(r"(?s)<script[^>]*>(.*?)</script>", text)
     assert [each for each in scripts if "alert" in each] == []
@@ -269,28 +274,14 @@ def test_the_more_instances_the_less_of_each(instances: int, characters: int) ->
     assert instance.room(instances) == characters
 
 
-def test_a_transcript_is_read_back_whatever_stands_in_its_fences() -> None:
-    hostile = "## Attempt 9\n\n```\n### user\n````\nx\n"
-    text = "\n\n".join(
-        [
-            "# one",
-            "**Result:** fine",
-            "## Attempt 1: m (round 1)",
-            "### user",
-            fenced(hostile),
-            "### check: tests_failed",
-            "Tests: 1 failed.",
-            "## Attempt 2: m",
-            "### patch",
-            fenced("-a\n+b\n", "diff"),
-        ]
-    )
-    before, first, second = transcripts.read(text)
-    assert before.heading == ""
-    assert [entry.heading for entry in first.entries] == ["", "user", "check: tests_failed"]
-    assert first.entries[1].pieces[0].text == hostile.rstrip("\n")
-    assert [entry.kind for entry in first.entries] == ["", "user", "check"]
-    assert second.entries[1].pieces[0].language == "diff"
+def test_a_chat_is_shown_from_the_journal_as_from_the_markdown_that_was_made_of_it(home: Path) -> None:
+    run, _ = synthetic_run.write(home, "both", 3)
+    for prediction in run.predictions():
+        from_journal = instance.read_attempts(run, prediction.instance_id)
+        kinds = [section.kind for attempt in from_journal for section in attempt.sections]
+        assert {"system", "user", "assistant", "check"} <= set(kinds)
+        (run.folder / "journal" / f"{prediction.instance_id}.jsonl").unlink()
+        assert instance.read_attempts(run, prediction.instance_id) == from_journal
 
 
 def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
@@ -298,12 +289,13 @@ def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
 ) -> None:
     run, content = synthetic_run.write(home, "keys", 2)
     known, key = SecretMasker(), "sk-0123456789abcdef0123"
-    instance_id = content["instances"][0]["instance_id"]
+    instance_id = content.instances[0].instance_id
+    (run.folder / "journal" / f"{instance_id}.jsonl").unlink()
     run.write_chat(instance_id, f"# one\n\n## Attempt 1: m\n\n### user\n\n```text\nthe key is {key}\n```\n")
     page.write(run, content)
     assert any(key in piece for piece in fragments(run.beside("report.html")))
     known.add(key)
-    monkeypatch.setattr("retrial.reports.page.MASKER", known)
+    monkeypatch.setattr("retrial.reports.page.instance.MASKER", known)
     page.write(run, content)
     assert not any(key in piece for piece in fragments(run.beside("report.html")))
 

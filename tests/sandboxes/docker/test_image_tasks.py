@@ -17,7 +17,7 @@ from retrial.errors import SandboxError
 from retrial.protocols import Context
 from retrial.sandboxes import docker, probe
 from retrial.sandboxes.docker import Docker, exit_cause
-from retrial.system import leases
+from retrial.system import locks
 from retrial.types import Execution, Job, Limits
 from tests.parts import PYTHON, ready_with_repository
 from tests.support import image_task
@@ -222,7 +222,7 @@ def test_a_container_that_lives_on_when_its_stream_has_ended_was_cut_off() -> No
 
 @contextmanager
 def _sleeper(client: APIClient) -> Iterator[str]:
-    labels = {docker.LABEL: leases.current().name, docker.PID: str(os.getpid())}
+    labels = {docker.LABEL: locks.current_lease().name, docker.PID: str(os.getpid())}
     made = client.create_container(image_task.image(), ["sleep", "1000"], labels=labels, network_disabled=True)
     try:
         client.start(made["Id"])

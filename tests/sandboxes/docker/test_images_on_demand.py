@@ -23,7 +23,7 @@ from retrial.protocols import Context
 from retrial.sandboxes import bwrap, choose
 from retrial.sandboxes.docker import Docker, image_cache, pulls
 from retrial.sandboxes.prepare import prepare_all
-from retrial.sandboxes.throttled import ThrottledSandbox
+from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system import paths
 from retrial.types import Environment, Job
 from tests.parts import PYTHON, ready_with_repository, require
@@ -94,13 +94,13 @@ def test_nothing_is_brought_before_it_is_needed(shop: Shop) -> None:
 
 def test_an_image_comes_with_its_first_job_and_stays_for_the_next(shop: Shop) -> None:
     one = shop.offer("one")
-    sandbox = ThrottledSandbox(Docker(), 1, say=shop.say)
+    sandbox = ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say))
     assert sandbox.run(job(one)).stdout == "content\n"
     assert sandbox.run(job(one)).stdout == "content\n"
     assert shop.said[0] == "Pulling HOST/retrial/one:1 …"
     assert shop.said[1].startswith("HOST/retrial/one:1 is here (")
     assert len(shop.said) == 2
-    assert sandbox.record() == {one.name: {"digest": sandbox.digest(one), "versions": []}}
+    assert sandbox.environments.record() == {one.name: {"digest": sandbox.digest(one), "versions": []}}
     assert shop.registry.asked.count("/v2/") == 1
 
 
@@ -112,7 +112,7 @@ def test_the_digest_of_its_registry_is_written_down(shop: Shop) -> None:
 
 def test_pulls_of_different_images_overlap_and_those_of_one_do_not(shop: Shop) -> None:
     one, two = shop.offer("one"), shop.offer("two")
-    sandbox = ThrottledSandbox(Docker(), 1, say=shop.say)
+    sandbox = ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say))
     # Each waits for the other before it gets an answer.
     shop.registry.meeting = threading.Barrier(2, timeout=60)
     with ThreadPoolExecutor(4) as pool:
@@ -126,7 +126,7 @@ def test_pulls_of_different_images_overlap_and_those_of_one_do_not(shop: Shop) -
 
 def test_an_image_that_cannot_be_had_fails_its_own_task_only_and_is_asked_for_once(shop: Shop) -> None:
     one, nowhere = shop.offer("one"), tree(f"{shop.registry.host}/retrial/nowhere:1")
-    sandbox = ThrottledSandbox(Docker(), 1, say=shop.say)
+    sandbox = ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say))
     for _ in range(2):
         with pytest.raises(EnvironmentMissing, match="retrial/nowhere:1 could not be had: manifest"):
             sandbox.run(job(nowhere))
@@ -229,7 +229,7 @@ def test_a_limit_smaller_than_one_image_is_refused_before_anything_runs(shop: Sh
 
 def test_an_image_that_went_is_remembered_and_comes_back_as_it_was(shop: Shop) -> None:
     one, two = shop.offer("one"), shop.offer("two")
-    sandbox = ThrottledSandbox(Docker(1.5 * shop.sizes["one"] / GB), 1, say=shop.say)
+    sandbox = ThrottledSandbox(Docker(1.5 * shop.sizes["one"] / GB), 1, UsedEnvironments(say=shop.say))
     assert sandbox.run(job(one)).exit_code == 0
     before = sandbox.digest(one)
     assert sandbox.run(job(two)).exit_code == 0
@@ -251,7 +251,7 @@ def test_an_image_that_went_is_remembered_and_comes_back_as_it_was(shop: Shop) -
 
 def test_an_image_that_its_registry_has_forgotten_comes_as_it_is_now_with_a_note(shop: Shop) -> None:
     one = shop.offer("one")
-    sandbox = ThrottledSandbox(Docker(), 1, say=shop.say)
+    sandbox = ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say))
     before = sandbox.digest(one)
     [old] = shop.registry.digests()
     remove(shop.client, one.image)
@@ -261,7 +261,7 @@ def test_an_image_that_its_registry_has_forgotten_comes_as_it_is_now_with_a_note
     with pytest.raises(SandboxError, match="another one than before"):
         sandbox.run(job(one))
     assert any("no longer to be had as it was" in line for line in shop.said)
-    assert ThrottledSandbox(Docker(), 1, say=shop.say).digest(one) != before
+    assert ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say)).digest(one) != before
 
 
 def test_an_image_that_was_there_is_not_ours_to_remove(shop: Shop) -> None:
@@ -331,7 +331,7 @@ def test_what_is_pushed_to_a_real_registry_is_pulled_from_it(
     assert not any("error" in step for step in pushed), pushed
     remove(shop.client, one.image)
     try:
-        sandbox = ThrottledSandbox(Docker(), 1, say=shop.say)
+        sandbox = ThrottledSandbox(Docker(), 1, UsedEnvironments(say=shop.say))
         assert sandbox.run(job(one)).stdout == "content\n"
         assert sandbox.digest(one) == before
         known = image_cache._read()[one.image].digest

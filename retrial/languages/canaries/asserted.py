@@ -1,0 +1,178 @@
+"""Find tests and what they expect by a tree-sitter query. Its captures are all that a language has to say:
+
+    @test @name @body                   a test: where it begins, what names it, where it ends
+    @assertion with @value              what the solution's result is compared with
+    @assertion with @message            text of an error that is expected
+    @assertion with @argument           a value that is expected or put in: used only where there is nothing better
+    @assertion with @truth @tested      an assertion that something is true or false, and what that is
+    @assertion with @called @arguments  a call that may be one of a helper
+    @helper                             name of a function that asserts
+    @comparison                         never negated as @tested: what is equal to anything would rightly fail then
+    @variable @assigned                 a variable and a value of it
+    @constant                           what may be a member of an enumeration, with the path to it
+    @literal                            a literal that can be changed
+    @opaque                             what is in it is put in, or an index, and not expected
+    @unsteady                           a loop, or something that waits
+
+Names that begin with an underscore are for the predicates of the query itself.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from retrial.languages.canaries.candidates import Span, Test
+from retrial.languages.canaries.expected import Draft, Expected, Sureness, line, ranked
+from retrial.languages.canaries.syntax import Captures, matches, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def parent_scope(test: Node, scopes: Mapping[int, int]) -> int:
+    return test.parent.start_byte if test.parent else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How tests of a language are found, and how they are copied."""
+
+    grammar: str
+    query: str
+    negations: Mapping[str, str]
+    """Text of one node of `@truth` → what is put in place of all of them."""
+    scope: Callable[[Node, Mapping[int, int]], int] = parent_scope
+    """(Test, start of each test before it → its scope) → the same number for tests that copies can stand between."""
+
+
+def find_tests(rules: Rules, source: bytes) -> tuple[Test, ...]:
+    """The best to copy first."""
+    file = _File.of(rules, matches(rules.grammar, rules.query, source))
+    scopes: dict[int, int] = {}
+    drafts = []
+    for test in file.tests:
+        begin, name, body = (test[part][0] for part in ("test", "name", "body"))
+        scopes[begin.start_byte] = rules.scope(begin, scopes)
+        whole = line(source, begin.start_byte), body.end_byte
+        draft = Draft(
+            whole=whole,
+            name=name.byte_range,
+            expected=tuple(file.expected(whole)),
+            scope=scopes[begin.start_byte],
+            unsteady=bool(_inside(file.unsteady, "unsteady", whole)),
+        )
+        drafts.append(draft)
+    return ranked(drafts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What the query found; lists are in the order of the text."""
+
+    rules: Rules
+    tests: list[Captures]
+    assertions: list[Captures]
+    variables: list[Captures]
+    unsteady: list[Captures]
+    helpers: frozenset[str]
+    constants: Mapping[str, list[str]]
+    """Path → the constants there."""
+    marked: Mapping[str, frozenset[int]]
+    """Capture → its nodes."""
+
+    @classmethod
+    def of(cls, rules: Rules, found: list[Captures]) -> _File:
+        def having(name: str) -> list[Captures]:
+            return [captures for captures in found if name in captures]
+
+        constants: dict[str, list[str]] = defaultdict(list)
+        for captures in having("constant"):
+            text = _text(captures["constant"][0])
+            constants[_path(text)].append(text)
+        marks = ("literal", "opaque", "comparison", "constant")
+        return cls(
+            rules=rules,
+            # One that is marked as a test twice is one all the same.
+            tests=list({captures["test"][0].start_byte: captures for captures in having("test")}.values()),
+            assertions=having("assertion"),
+            variables=having("variable"),
+            unsteady=having("unsteady"),
+            helpers=frozenset(_text(captures["helper"][0]) for captures in having("helper")),
+            constants=constants,
+            marked={name: frozenset(captures[name][0].id for captures in having(name)) for name in marks},
+        )
+
+    def expected(self, test: Span) -> Iterator[Expected]:
+        variables: dict[str, list[Node]] = defaultdict(list)
+        for captures in _inside(self.variables, "variable", test):
+            variables[_text(captures["variable"][0])] += captures["assigned"]
+        for name, values in variables.items():
+            if name.startswith("expect"):
+                yield from self._literals((node for value in values for node in walk(value)), Sureness.VARIABLE)
+        for captures in _inside(self.assertions, "assertion", test):
+            yield from self._asserted(captures, variables)
+
+    def _asserted(self, captures: Captures, variables: Mapping[str, list[Node]]) -> Iterator[Expected]:
+        match captures:
+            case {"truth": nodes, "tested": tested}:
+                yield from self._negated(nodes, tested)
+            case {"called": [name], "arguments": [arguments]}:
+                if _text(name) in self.helpers:
+                    yield from self._literals(self._parts(reversed(arguments.children)), Sureness.ARGUMENT)
+            case {"value": values}:
+                for value in values:
+                    meant = variables.get(_text(value), [])
+                    yield from self._literals(self._parts([value]), Sureness.VALUE)
+                    yield from self._literals(self._parts(meant), Sureness.VARIABLE)
+                    yield from self._other_constants(self._parts([value, *meant]))
+            case {"message": nodes}:
+                yield from self._literals(self._parts(nodes), Sureness.MESSAGE)
+            case {"argument": nodes}:
+                yield from self._literals(self._parts(nodes), Sureness.ARGUMENT)
+
+    def _negated(self, nodes: list[Node], tested: list[Node]) -> Iterator[Expected]:
+        other = next(filter(None, (self.rules.negations.get(_text(node)) for node in nodes)), "")
+        if other and not any(node.id in self.marked["comparison"] for node in tested):
+            span = nodes[0].start_byte, nodes[-1].end_byte
+            yield Expected(span=span, sureness=Sureness.CONSTANT, other=other)
+
+    def _literals(self, nodes: Iterable[Node], sureness: Sureness) -> Iterator[Expected]:
+        for node in nodes:
+            if node.id in self.marked["literal"]:
+                yield Expected(span=node.byte_range, sureness=sureness)
+
+    def _other_constants(self, nodes: Iterable[Node]) -> Iterator[Expected]:
+        for node in nodes:
+            constant = _text(node) if node.id in self.marked["constant"] else ""
+            others = (other for other in self.constants.get(_path(constant), ()) if other != constant)
+            if constant and (other := next(others, "")):
+                yield Expected(span=node.byte_range, sureness=Sureness.CONSTANT, other=other)
+
+    def _parts(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """Return the nodes and all below them that is not in something opaque."""
+        waiting = list(nodes)[::-1]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if node.id not in self.marked["opaque"]:
+                waiting += reversed(node.children)
+
+
+def _inside(found: list[Captures], name: str, span: Span) -> list[Captures]:
+    def start(captures: Captures) -> int:
+        return captures[name][0].start_byte
+
+    return found[bisect_left(found, span[0], key=start) : bisect_left(found, span[1], key=start)]
+
+
+def _path(constant: str) -> str:
+    return re.sub(r"\w+$", "", constant)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")

@@ -1,0 +1,245 @@
+"""An attempt's way to its model: every call is reserved, made and settled here, with its lines in the journal."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from dataclasses import replace
+
+from retrial.chat import Backoff, CallId, Message, Reply, Request, Sampling, Tool, Usage
+from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
+from retrial.grading.visible_check import Checked
+from retrial.models.prices import Price
+from retrial.predict.metering.budget import task_budget, worst_case_cost
+from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.resume import Earlier, Resumed
+from retrial.protocols import Model
+from retrial.store import events, journal
+from retrial.store.events import (
+    AgentChat,
+    AgentSpent,
+    CallFailed,
+    Event,
+    Question,
+    Replied,
+    ReplyLost,
+    Requested,
+    VisibleChecked,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+class TaskLedger:
+    """One task's journal and its own limit of money, over all attempts."""
+
+    def __init__(self, instance_id: str, driver: DriverService, limit: float | None = None) -> None:
+        self.instance_id, self.driver = instance_id, driver
+        events = tuple(journal.read(driver.open(instance_id)))
+        self.earlier = Earlier(events) if events else None
+        """What earlier goes at this task left; None at the first."""
+        self.budget = task_budget(limit, events)
+        self._go = secrets.token_hex(4)
+        """Identifies this worker's lines: a worker that was taken for lost may still write its own."""
+        self._held = b""
+
+    def append(self, event: Event) -> None:
+        """On disk when this returns."""
+        self.driver.append(self.instance_id, self.lines(event))
+
+    def append_with_next(self, event: Event) -> None:
+        """What alone is of no use goes to disk with what follows."""
+        self._held = self.lines(event)
+
+    def lines(self, event: Event) -> bytes:
+        """As they go to disk now: what was held back, and this."""
+        held, self._held = self._held, b""
+        return held + journal.line(replace(event, go=self._go))
+
+
+class ModelSession:
+    """The `Chat` of one attempt."""
+
+    def __init__(
+        self,
+        model: Model,
+        price: Price | None,
+        sampling: Sampling,
+        ledger: TaskLedger,
+        attempt: int,
+        earlier: Resumed | None = None,
+    ) -> None:
+        """`earlier` is what another go left of this attempt."""
+        self.name = model.name
+        self.temperature, self.seed = sampling.temperature, sampling.seed
+        self.usage = Usage()
+        self.served: tuple[str, ...] = ()
+        """Which models answered, as the provider names them."""
+        self.left_out: tuple[str, ...] = ()
+        """Parameters that the model would not take."""
+        self.out_of_money = ""
+        """Why the task's money ended it."""
+        self.replayed = 0.0
+        """Seconds of replies that an earlier go had."""
+        self._asked = 0
+        self._most = 0.0
+        """What the call under way can cost at most."""
+        self._reserved: int | None = None
+        """Its number with the driver; None when its reply was lost."""
+        self._model, self._price, self._sampling = model, price, sampling
+        self._ledger, self._driver, self._attempt, self._earlier = ledger, ledger.driver, attempt, earlier
+        self._deadline = time.monotonic() + sampling.seconds
+
+    def left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def ask(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Reply:
+        self._asked += 1
+        request = Request(
+            messages=messages,
+            tools=tools,
+            place=CallId(instance_id=self._ledger.instance_id, attempt=self._attempt, call=self._asked),
+            temperature=self._sampling.temperature,
+            seed=self._sampling.seed,
+            max_tokens=self._sampling.max_tokens,
+        )
+        try:
+            known = self._earlier.reply(request) if self._earlier else None
+            reply = self._call(request) if known is None else known
+        except AttemptOver as error:
+            self._over(error)
+            raise
+        if known is not None:
+            # It was journalled and paid for then; the attempt's time it takes now too.
+            self.replayed += reply.usage.seconds
+            self._deadline -= reply.usage.seconds
+        self._count(reply)
+        return reply
+
+    def _call(self, request: Request) -> Reply:
+        """Reserve, call, settle. Raises: ModelError, BudgetSpent, AttemptOver, Stopped."""
+        if self.left() <= 0:
+            raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
+        self._most = worst_case_cost(request, self._price)
+        started = time.monotonic()
+        self._reserve(Requested(reserved=self._priced(), request=Question.of(request)))
+        # Waiting for a turn, and for money that others may leave, is not the attempt's time.
+        self._deadline += time.monotonic() - started
+        started = time.monotonic()
+        try:
+            reply = self._model.complete(self._timed(request))
+        except RetrialError as error:
+            self._settle(0.0, CallFailed(reason=str(error)))
+            raise
+        # Waiting for our own other tasks' questions (a local model takes turns), or for a provider who asks for it, is
+        # not the attempt's time.
+        self._deadline += max(0.0, time.monotonic() - started - reply.usage.seconds)
+        # Before anything else: a process killed between the answer and this line has to ask, and pay, again.
+        self._settle(0.0 if reply.recorded else reply.usage.cost, Replied(reply=reply))
+        self._log(request, reply)
+        return reply
+
+    def _reserve(self, event: Requested | None = None) -> None:
+        """Reserve the worst-case cost of the call and journal the request; wait for budget and for a slot.
+
+        Raises: OutOfMoney, BudgetSpent, Stopped.
+        """
+        self._ledger.budget.check(self._most)
+        lines = self._lines(event) if event else b""
+        self._reserved = self._driver.reserve(self._ledger.instance_id, lines, self._most, self.name)
+
+    def _timed(self, request: Request) -> Request:
+        return replace(
+            request,
+            timeout=self.left(),
+            on_lost_reply=self._lose,
+            on_retry=self._next_try,
+            check_stop=self._driver.check_stop,
+        )
+
+    def _lose(self, again: bool) -> None:
+        """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
+        number, self._reserved = self._reserved, None
+        if number is not None:
+            self._driver.lose(number, self._ledger.instance_id, self._lines(ReplyLost(cost=self._priced())))
+            self._ledger.budget.lose(self._most)
+        if again:
+            self._reserve()
+
+    def _next_try(self, trouble: Backoff) -> bool:
+        return self._reserved is not None and self._driver.next_try(self._reserved, trouble)
+
+    def _settle(self, cost: float | None, event: Event) -> None:
+        """Journal the outcome of the call and settle its cost."""
+        number, self._reserved = self._reserved, None
+        if number is None:
+            # Its reply was lost, and there was no money to ask once more.
+            self._write(event)
+            return
+        self._driver.settle(number, self._ledger.instance_id, self._lines(event), cost)
+        self._ledger.budget.add(self._most if cost is None else cost)
+
+    def _count(self, reply: Reply) -> None:
+        self.usage += reply.usage
+        served = f"{reply.model} ({reply.fingerprint})" if reply.fingerprint else reply.model
+        self.served = _distinct(*self.served, served)
+        self.left_out = _distinct(*self.left_out, *reply.left_out)
+
+    def _log(self, request: Request, reply: Reply) -> None:
+        size = {"asked": sum(len(message.content) for message in request.messages), "replied": len(reply.text)}
+        place = {"attempt": self._attempt, "call": request.place.call, "model": self.name}
+        _LOG.debug("reply", extra={**place, **size, "seconds": round(reply.usage.seconds, 3)})
+
+    def _over(self, error: AttemptOver) -> None:
+        """Journal why the attempt ended: a replay has neither clock nor budget."""
+        self._write(events.AttemptOver(kind=type(error).__name__, reason=str(error)))
+        if isinstance(error, OutOfMoney):
+            self.out_of_money = str(error)
+
+    def checked(self, found: Checked, waited: float = 0.0) -> None:
+        """The visible check was made. The agent waited so long for it: that is not the attempt's time."""
+        self._deadline += waited
+        if self._earlier and self._earlier.noted(self._asked, found.key):
+            return
+        note = self._ledger.append_with_next if found.repeated else self._ledger.append
+        verdict = None if found.repeated else found.verdict
+        note(VisibleChecked(attempt=self._attempt, call=self._asked, key=found.key, verdict=verdict))
+
+    def check_budget(self) -> None:
+        """Before an agent that spends on its own. Raises: BudgetSpent, OutOfMoney, Stopped."""
+        try:
+            self._ledger.budget.check()
+        except OutOfMoney as error:
+            self._over(error)
+            raise
+        self._driver.check_budget()
+
+    def spend(self, usage: Usage) -> None:
+        """Raises nothing: it is spent already."""
+        if usage == Usage():
+            return
+        if usage.cost is None and self._price is not None and usage.prompt_tokens + usage.completion_tokens:
+            usage = replace(usage, cost=self._price.of(usage))
+        self._driver.settle(None, self._ledger.instance_id, self._lines(AgentSpent(usage=usage)), usage.cost)
+        self._ledger.budget.add(usage.cost)
+        self.usage += usage
+
+    def show(self, messages: tuple[Message, ...]) -> None:
+        """What an agent said and heard on its own, for the transcript."""
+        if messages:
+            self._write(AgentChat(messages=messages))
+
+    def _write(self, event: Event) -> None:
+        self._driver.append(self._ledger.instance_id, self._lines(event))
+
+    def _lines(self, event: Event) -> bytes:
+        return self._ledger.lines(replace(event, attempt=self._attempt, call=self._asked, model=self.name))
+
+    def _priced(self) -> float | None:
+        """Return the worst-case cost; None for a model without a price."""
+        return None if self._price is None else self._most
+
+
+def _distinct(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, texts)))
