@@ -119,6 +119,8 @@ class Plan:
 def make_plan(options: HarnessOptions, argv: Sequence[str] = ()) -> Plan:
     """Raises: UsageError for anything that cannot be."""
     agents.refuse_misplaced(options)
+    # Opened here too, so that a wrong name is refused on a machine without a sandbox.
+    registry.module("executors", options.executor)
     shard = shards.parse(options.shard)
     recording = run_recording.named(choice.name for choice in options.model)
     benchmark = open_benchmark(Context(options=options, name=options.benchmark))

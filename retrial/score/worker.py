@@ -109,10 +109,11 @@ def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Co
     room.refuse_unwritable()
     stop = Stop()
     stop.watch(room.shortage)
+    executors = registry.module("executors", options.executor)
     sandbox = choose(options.sandbox, {task.environment for task in tasks}, Context(options=options), say)
     at_once = sandboxes_at_once(options.test_jobs, sandbox.machine())
     context = Context(options=options, workers=at_once + AHEAD, stop=stop)
-    executor: Executor = registry.module("executors", options.executor).make(context)
+    executor: Executor = executors.make(context)
     missing = unsupported_tasks(tasks, sandbox)
     kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
     ready = prepare_all(sandbox, {task.environment for task in kept}, paths.cache(), say)

@@ -76,6 +76,7 @@ def test_a_missing_key_is_said_before_anything_is_spent(run: Run, home: Path, mo
         ),
         (("--gold", "-t", "nothing"), "There is no task 'nothing'"),
         (("--gold", "--sandbox", "chroot"), "Unknown sandbox 'chroot'"),
+        (("--gold", "--executor", "cloud"), "Unknown executor 'cloud'"),
         (("a", "b"), "There is no run and no file 'a'"),
         (("a", "--run", "b"), "--run names the one result of several runs"),
     ],
