@@ -31,14 +31,14 @@ def main(options: HarnessOptions, argv: Sequence[str]) -> int:
 
 def _run_group(options: HarnessOptions, argv: Sequence[str]) -> int:
     """Return the worst exit code of its runs."""
-    from retrial.predict import grid, groups, repeats
+    from retrial.predict import groups
 
-    several = (repeats if options.repeat > 1 else grid).make_group(options, argv)
+    several = groups.make_group(options, argv)
     if options.dry_run:
         return _print_lines(groups.dry_run_lines(several))
     worst = max(map(_print_end, groups.run_group(several)))
     print(f"{several.kind.capitalize()}: {several.group.folder}")
-    if several.kind == repeats.KIND and (note := repeats.note(several)):
+    if note := groups.identical_note(several):
         say(f"{NOTE}{note}")
     return worst
 

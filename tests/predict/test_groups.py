@@ -10,7 +10,7 @@ import pytest
 
 from retrial.errors import UsageError
 from retrial.options import HarnessOptions, ModelChoice
-from retrial.predict import repeats
+from retrial.predict import groups
 from retrial.predict.plan import make_ladder
 from retrial.store.runs import Run
 from tests.support.exercises import write_exercise
@@ -34,7 +34,7 @@ def changed(options: HarnessOptions, **fields: Any) -> HarnessOptions:
 
 
 def test_every_run_has_the_same_tasks_and_the_next_seed(options: HarnessOptions) -> None:
-    found = repeats.make_group(changed(options, seed=7, sample_size=3), ())
+    found = groups.make_group(changed(options, seed=7, sample_size=3), ())
     assert found.group.name == "bench--edit--gpt-test"
     assert [(each.run, each.seed) for each in found.rows] == [
         ("bench--edit--gpt-test.1", 7),
@@ -50,7 +50,7 @@ def test_every_run_has_the_same_tasks_and_the_next_seed(options: HarnessOptions)
 def test_a_sample_is_drawn_with_the_seed_that_was_given(options: HarnessOptions) -> None:
     """Or runs would be about other tasks; these two seeds do draw others."""
     samples = [
-        {task.instance_id for task in repeats.make_group(changed(options, seed=seed, sample_size=3), ()).plans[1].tasks}
+        {task.instance_id for task in groups.make_group(changed(options, seed=seed, sample_size=3), ()).plans[1].tasks}
         for seed in (0, 1)
     ]
     assert samples[0] != samples[1]
@@ -61,7 +61,7 @@ def test_seeds_that_models_have_of_their_own_move_on_too(options: HarnessOptions
         ModelChoice(name="a", overrides={"seed": 100, "max_tokens": 5}),
         ModelChoice(name="b", overrides={"max_tokens": 6}),
     )
-    found = repeats.make_group(changed(options, model=ladder, seed=1), ())
+    found = groups.make_group(changed(options, model=ladder, seed=1), ())
     seeds = [[rung.options.seed for rung in plan.rungs] for plan in found.plans]
     assert seeds == [[100, 1], [101, 2], [102, 3]]
     assert [rung.options.max_tokens for rung in found.plans[2].rungs] == [5, 6]
@@ -71,7 +71,7 @@ def test_a_later_attempt_goes_on_from_its_own_runs_seed(
     options: HarnessOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    found = repeats.make_group(changed(options, tries=2, seed=5), ())
+    found = groups.make_group(changed(options, tries=2, seed=5), ())
     asked = [
         [(step.sampling.seed, step.sampling.temperature) for step in make_ladder(plan).steps()] for plan in found.plans
     ]
@@ -79,16 +79,16 @@ def test_a_later_attempt_goes_on_from_its_own_runs_seed(
 
 
 def test_all_runs_share_the_budget_with_those_of_earlier_goes(home: Path, options: HarnessOptions) -> None:
-    first = repeats.make_group(changed(options, run="r"), ())
+    first = groups.make_group(changed(options, run="r"), ())
     assert [run.name for run in first.plans[0].group_siblings] == ["r.2", "r.3"]
     assert {plan.grid for plan in first.plans} == {"r"}
     stored = {"program": "harness.py", "kind": "repeats", "identity": first.identity, "runs": list(first.rows)}
     Run(home, "r").write_config(stored)
-    fewer = repeats.make_group(changed(options, run="r", repeat=2), ())
+    fewer = groups.make_group(changed(options, run="r", repeat=2), ())
     assert [plan.run.name for plan in fewer.plans] == ["r.1", "r.2"]
     assert [run.name for run in fewer.plans[0].group_siblings] == ["r.2", "r.3"]
     with pytest.raises(UsageError, match="seed: 0 then, 4 now"):
-        repeats.make_group(changed(options, run="r", seed=4), ())
+        groups.make_group(changed(options, run="r", seed=4), ())
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_all_runs_share_the_budget_with_those_of_earlier_goes(home: Path, option
 )
 def test_what_cannot_be_repeated_is_refused(options: HarnessOptions, fields: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        repeats.make_group(changed(options, **fields), ())
+        groups.make_group(changed(options, **fields), ())
 
 
 def test_a_run_of_that_name_is_no_group(home: Path, options: HarnessOptions) -> None:
     Run(home, "r").write_config({"program": "harness.py", "identity": {}})
     with pytest.raises(UsageError, match="'r' is one run already"):
-        repeats.make_group(changed(options, run="r"), ())
+        groups.make_group(changed(options, run="r"), ())
