@@ -31,6 +31,14 @@ def walk(node: Node) -> Iterator[Node]:
         waiting += reversed(found.children)
 
 
+def nodes_of_type(language: str, node: Node, kind: str) -> list[Node]:
+    """Return the nodes of that type at or below this one, in the order of the text, the outer before the inner."""
+    from tree_sitter import QueryCursor
+
+    found = QueryCursor(_query(language, f"({kind}) @node")).captures(node).get("node", [])
+    return sorted(found, key=lambda each: (each.start_byte, -each.end_byte))
+
+
 def matches(language: str, query: str, source: bytes) -> list[Captures]:
     """What each match of a query captures; in the order of the text, the outer before the inner."""
     from tree_sitter import QueryCursor

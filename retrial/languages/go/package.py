@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from retrial.languages.canaries.candidates import Span
-from retrial.languages.canaries.syntax import parse, walk
+from retrial.languages.canaries.syntax import nodes_of_type, parse, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -111,14 +111,19 @@ class Package:
 
 
 def packages(files: Mapping[str, bytes]) -> list[Package]:
+    return [_package(sources) for sources in sources_of_packages(files)]
+
+
+def sources_of_packages(files: Mapping[str, bytes]) -> list[list[GoFile]]:
+    """Return the test files of each package, but for those that cannot be parsed."""
     groups: dict[tuple[str, bytes], list[GoFile]] = defaultdict(list)
     for path, content in sorted(files.items()):
         if path.endswith("_test.go"):
             source = GoFile(path=path, text=content, root=parse("go", content))
-            clause = next(walk_types(source.root, "package_clause"), None)
+            clause = next(iter(walk_types(source.root, "package_clause")), None)
             if clause is not None and not source.root.has_error:
                 groups[PurePosixPath(path).parent.as_posix(), text(clause)].append(source)
-    return [_package(sources) for sources in groups.values()]
+    return list(groups.values())
 
 
 def _package(sources: Sequence[GoFile]) -> Package:
@@ -214,8 +219,9 @@ def _told(function: Node) -> Iterator[tuple[bytes, int]]:
             yield text(field(function, "name")), place
 
 
-def walk_types(node: Node, kind: str) -> Iterator[Node]:
-    return (each for each in walk(node) if each.type == kind)
+def walk_types(node: Node, kind: str) -> list[Node]:
+    """Return the nodes of that type at or below this one, in the order of the text."""
+    return nodes_of_type("go", node, kind)
 
 
 def field(node: Node | None, name: str) -> Node | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from retrial.languages.canaries.candidates import spliced
 from retrial.languages.canaries.syntax import walk
-from retrial.languages.go.package import GoFile, packages, text, walk_types
+from retrial.languages.go.package import GoFile, sources_of_packages, text, walk_types
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 def renamed(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """The same names for the same files: not for who reads this and them, but for who only knows the tests."""
-    found = packages(files)
-    read = {source.path for package in found for source in package.sources}
+    packages = sources_of_packages(files)
+    read = {source.path for sources in packages for source in sources}
     if any(path.endswith("_test.go") and path not in read for path in files):
         # One that we cannot read may name the variables of another.
         return files
     after = dict(files)
-    for package in found:
-        everything = b"".join(source.text for source in package.sources)
-        names = _variables(package.sources)
+    for sources in packages:
+        everything = b"".join(source.text for source in sources)
+        names = _variables(sources)
         new = {name: b"%s%s" % (name, _suffix(name, everything)) for name in names}
-        for source in package.sources:
+        for source in sources:
             after[source.path] = _replaced(source, new)
     return after
 
