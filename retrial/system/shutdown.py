@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -17,6 +18,8 @@ from retrial.system.console import say
 if TYPE_CHECKING:
     from retrial import protocols
 
+LOOK_SECONDS = 0.1
+"""Between two looks at the disk and the lock. Each is ten calls of the system, and hundreds of threads ask."""
 HEARD = (
     "Stopping: what is under way is finished and written, then the program ends. An agent with a program of its own "
     "(aider, command) works to its end. Ctrl-C again ends everything at once."
@@ -37,11 +40,12 @@ class Stop:
         self._asked = threading.Event()
         self._watched = list[Callable[[], str]]()
         self._wakers = list[Callable[[], None]]()
+        self._next_look = 0.0
         self.reason = ""
         self.interrupted = False
 
     def watch(self, why: Callable[[], str]) -> None:
-        """To be looked at by whoever looks at this: a reason is as if somebody had asked."""
+        """To be looked at, every now and then, by whoever looks at this: a reason is as if somebody had asked."""
         self._watched.append(why)
 
     def on_request(self, wake: Callable[[], None]) -> None:
@@ -57,6 +61,10 @@ class Stop:
     def requested(self) -> bool:
         if self._asked.is_set():
             return True
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + LOOK_SECONDS
         reason = next(filter(None, (why() for why in self._watched)), "")
         if reason and self.request(reason):
             say(f"Stopping: {reason}. What is under way is finished and written.")
