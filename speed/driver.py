@@ -34,7 +34,7 @@ from retrial.score.predictions_file import Submission
 from retrial.score.save import save_verdict
 from retrial.score.scorer import Scored
 from retrial.store.events import AttemptEnded, AttemptStarted, VisibleChecked
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.system.console import Progress, money

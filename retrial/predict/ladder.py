@@ -29,7 +29,7 @@ from retrial.predict.metering.model_session import ModelSession, TaskLedger
 from retrial.predict.metering.resume import Resumed
 from retrial.protocols import Agent, Model, Workspace
 from retrial.store.events import AttemptEnded, AttemptKept, AttemptResumed, AttemptStarted
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.types import Outcome, Task, Verdict
 
 _LOG = logging.getLogger(__name__)

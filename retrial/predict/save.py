@@ -12,8 +12,7 @@ from retrial.attempts import Prediction
 from retrial.errors import NotMeasured
 from retrial.store import transcript
 from retrial.store.events import TaskNotMeasured
-from retrial.store.predictions import prediction_record
-from retrial.store.records import PredictionSummary, summary
+from retrial.store.records import PredictionSummary, prediction_record, summary
 from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.types import Task

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from retrial import GRADING, __version__
+from retrial.errors import PatchError
 from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
+from retrial.patches.parser import Change, parse
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
@@ -22,11 +24,13 @@ from retrial.score.save import save_verdict
 from retrial.score.scorer import Scorer
 from retrial.score.worker import ScoreWorker, ScoringSetup, remote_scorer, set_up
 from retrial.store.manifest import Manifest
-from retrial.store.predictions import without_tests
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING
 from retrial.types import Task
+
+# What the original harness leaves out before a patch is submitted: acceptance tests are put there afterwards.
+TEST_PATHS = ("/test/", "/tests/", "/testing/", "/test_", "/tox.ini")
 
 
 def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
@@ -98,7 +102,7 @@ def _write_bundle(scoring: ScoringInput, by_id: Mapping[str, Task]) -> None:
     """What leaderboards take. A file from elsewhere is kept as it is."""
     rows = []
     for each in sorted(scoring.submissions, key=lambda each: each.instance_id):
-        patch = without_tests(each.patch, by_id[each.instance_id].editable) if scoring.records else each.patch
+        patch = _without_tests(each.patch, by_id[each.instance_id].editable) if scoring.records else each.patch
         rows.append(
             {
                 "instance_id": each.instance_id,
@@ -107,6 +111,21 @@ def _write_bundle(scoring: ScoringInput, by_id: Mapping[str, Task]) -> None:
             }
         )
     scoring.run.write_bundle(rows)
+
+
+def _without_tests(patch: str, editable: Collection[str]) -> str:
+    """As leaderboards score it: without test paths (but for files that the task is about), empty for none."""
+    try:
+        changes = parse(patch)
+    except PatchError:
+        # Refused as a whole; whoever scores it will see that for themselves.
+        return patch
+    return "".join(change.text for change in changes if not _is_test(change) or change.new in editable)
+
+
+def _is_test(change: Change) -> bool:
+    name = f"/{change.new or change.old or ''}"
+    return any(part in name for part in TEST_PATHS)
 
 
 def _work(

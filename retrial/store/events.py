@@ -6,7 +6,7 @@ Fields are written in the order in which they stand here. Events of other versio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from retrial.chat import CallId, Message, Reply, Request, Sampling, Tool, Usage
@@ -73,15 +73,7 @@ class Question:
 
     @classmethod
     def of(cls, request: Request) -> Question:
-        return cls(
-            messages=request.messages,
-            tools=request.tools,
-            temperature=request.temperature,
-            seed=request.seed,
-            max_tokens=request.max_tokens,
-            timeout=request.timeout,
-            place=request.place,
-        )
+        return cls(**{each.name: getattr(request, each.name) for each in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,8 @@ IF_GIVEN = {"if_given": True}
 """Metadata of a field that is written only where it differs from its default."""
 NAMED_TRY = {"name": "try"}
 """Metadata of a field whose name in files is a keyword of Python."""
-
+FIRST = {"first": True}
+"""Metadata of a field that is written before all others: its class has it beside those of another."""
 
 FLAT = {"flat": True}
 """Metadata of a field whose own fields, or entries, are written among those beside it; of None, nothing is."""
@@ -119,6 +120,7 @@ def _written(kind: type) -> tuple[tuple[str, str, object, frozenset[str]], ...]:
     """For each field: its name, its name in files, the value that is left out, and the names in its metadata."""
     # What is not to be shown is not to be written either.
     shown = [(field, field.metadata) for field in dataclasses.fields(kind) if field.repr]
+    shown.sort(key=lambda each: "first" not in each[1])
     return tuple(
         (field.name, how.get("name", field.name), field.default if "if_given" in how else _ALWAYS, frozenset(how))
         for field, how in shown

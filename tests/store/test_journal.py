@@ -20,7 +20,7 @@ from retrial.predict.metering.resume import Earlier
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.events import AttemptOver, Event, ReplyLost, TaskNotMeasured, VisibleChecked
 from retrial.store.journal import Journal
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.types import Outcome, Status, Verdict

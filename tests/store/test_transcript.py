@@ -14,7 +14,7 @@ from retrial.attempts import AgentResult, Attempt
 from retrial.chat import Message, Reply, Request, Sampling, ToolCall, Usage
 from retrial.store import transcript
 from retrial.store.journal import Journal
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.types import Outcome, Status, Verdict
 from tests.support.journals import append
 

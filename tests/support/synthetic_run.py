@@ -18,8 +18,7 @@ from retrial.score.save import scored_row
 from retrial.score.scorer import Scored, eval_log
 from retrial.store import journal, transcript
 from retrial.store.events import AttemptEnded, AttemptStarted, Event, Question, Replied, Requested, VisibleChecked
-from retrial.store.predictions import attempt_record, prediction_record
-from retrial.store.records import PredictionSummary, summary
+from retrial.store.records import PredictionSummary, attempt_record, prediction_record, summary
 from retrial.store.runs import Run
 from retrial.types import Environment, Outcome, Status, Task, Verdict
 

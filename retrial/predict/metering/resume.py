@@ -11,7 +11,7 @@ from retrial.errors import OutOfMoney, OutOfTime
 from retrial.store import attempt_log
 from retrial.store.attempt_log import RecordedAttempt, first_difference, question
 from retrial.store.events import Event
-from retrial.store.predictions import attempt_of, attempt_record
+from retrial.store.records import attempt_of, attempt_record
 from retrial.system.console import say
 
 _LOG = logging.getLogger(__name__)

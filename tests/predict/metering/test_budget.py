@@ -30,7 +30,7 @@ from retrial.protocols import Chat, ModelContext, Sandbox, Workspace, WorkspaceC
 from retrial.store import journal
 from retrial.store.events import Event
 from retrial.store.journal import Journal
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.system import paths

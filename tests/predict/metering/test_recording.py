@@ -21,7 +21,7 @@ from retrial.protocols import ModelContext
 from retrial.store.attempt_log import first_difference, question
 from retrial.store.journal import Journal
 from retrial.store.json_io import to_fields
-from retrial.store.predictions import attempt_record
+from retrial.store.records import attempt_record
 from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
 from tests.support.journals import append

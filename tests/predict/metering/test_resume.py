@@ -28,7 +28,7 @@ from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace, WorkspaceC
 from retrial.store import attempt_log, journal, transcript
 from retrial.store.events import AttemptOver, Replied, Requested
 from retrial.store.json_io import to_json
-from retrial.store.predictions import prediction_record
+from retrial.store.records import prediction_record
 from retrial.store.runs import Run
 from retrial.store.spending import committed
 from retrial.types import Task, Verdict
