@@ -170,8 +170,7 @@ def remember(bench: Path, everything: Path) -> Path:
     for task in tasks:
         check = replace(answer.check, folder=benchmark.visible(task.instance_id).folder)
         own = verdict_cache.key(task, answer.patch, replace(check, allow_skips=True), sandbox)
-        kept = verdict_cache.CachedReference(verdict=known.verdict, canaries=known.canaries)
-        verdicts.put_value(own, kept)
+        verdicts.put_value(own, known)
         verdicts.put(verdict_cache.key(task, patch, known.strict(check), sandbox), verdict)
         lines.append({"instance_id": task.instance_id, "model_name_or_path": "everybody", "model_patch": patch})
     everything.write_text("".join(json.dumps(line) + "\n" for line in lines))

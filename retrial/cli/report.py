@@ -12,7 +12,7 @@ from retrial.reports import headline, write
 from retrial.reports.analysis import repeats
 from retrial.reports.write import Outputs
 from retrial.sandboxes.prepare import remove_orphans
-from retrial.score import inputs, rescore
+from retrial.score import inputs
 from retrial.score.inputs import ScoringInput
 from retrial.score.run import score_run
 from retrial.store.history import find_run
@@ -59,8 +59,7 @@ def _calibrate(options: ReportOptions, argv: Sequence[str]) -> int:
 def _score(options: ReportOptions, outputs: Outputs, scoring: ScoringInput) -> int:
     """One run: scored, told, written for others, and judged."""
     outputs.refuse_other_run(scoring.run)
-    score = rescore.score if options.repeat > 1 else score_run
-    report, results = score(options, scoring)
+    report, results = score_run(options, scoring)
     flaky = repeats.told(results.repeats) if results.repeats else ""
     told = filter(None, [report.agent_failed, flaky, headline.render(report, results)])
     print(headline.painted("\n\n".join(told)))

@@ -15,9 +15,9 @@ from retrial.reports.records import GroupResults
 from retrial.reports.results import Report, compared
 from retrial.reports.tables import Table
 from retrial.reports.write import Outputs
-from retrial.score import inputs, rescore
+from retrial.score import inputs
 from retrial.score.inputs import ScoringInput
-from retrial.score.run import score_run
+from retrial.score.run import repeat_of, score_run
 from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system import paths
@@ -33,7 +33,7 @@ def score(options: ReportOptions, group: Run) -> int:
     _refuse(options, group.name, manifest.runs)
     missing = [each.run for each in manifest.runs if not Run(paths.home(), each.run).exists()]
     if manifest.kind == "repeats":
-        runs = [rescore.of_run(report, scoring, each.seed or 0) for each, scoring, report in _scored(options, group)]
+        runs = [repeat_of(report, scoring, each.seed or 0) for each, scoring, report in _scored(options, group)]
         unmeasured = any(each.not_measured for each in runs)
         together = repeat_statistics.together(runs, missing)
         results, shown = _results(group, together), repeats_table(together)
@@ -59,14 +59,13 @@ def _refuse(options: ReportOptions, name: str, runs: Sequence[ListedRun]) -> Non
 def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[ListedRun, ScoringInput, Report]]:
     """Each run that has files, one after the other."""
     manifest = group.manifest()
-    score_one = rescore.score if options.repeat > 1 else score_run
     for place, each in enumerate(manifest.runs, start=1):
         run = Run(paths.home(), each.run)
         if run.exists():
             title = f"{manifest.kind.capitalize()} {group.name}"
             say(f"{title}: run {place} of {len(manifest.runs)}, {run.name}")
             scoring = inputs.from_run(options, run)
-            report, results = score_one(options, scoring)
+            report, results = score_run(options, scoring)
             print("\n".join(write.write(Outputs(), run, results)))
             if report.agent_failed:
                 print(f"{run.name}: {report.agent_failed}\n")

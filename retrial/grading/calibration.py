@@ -96,11 +96,7 @@ class Calibration:
 
 def calibrated(task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> Calibration | None:
     """What calibration found out about this task in this environment, with these limits; None if it was never asked."""
-    return verdicts.value(_key(task, answer, sandbox), Calibration)
-
-
-def keep(found: Calibration, task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts) -> None:
-    verdicts.put_value(_key(task, answer, sandbox), found)
+    return verdicts.value(key(task, answer, sandbox), Calibration)
 
 
 def differing(gold: Sequence[Verdict], grader: Grader | None = None) -> tuple[str, ...]:
@@ -120,5 +116,5 @@ def brief(verdict: Verdict) -> Verdict:
     return replace(verdict, stdout="", stderr="", telling="")
 
 
-def _key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
+def key(task: Task, answer: Answer, sandbox: Sandbox) -> str:
     return fingerprint("calibration", verdict_cache.key(task, answer.patch, answer.check, sandbox))

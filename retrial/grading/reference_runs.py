@@ -7,17 +7,16 @@ says which tests there are, whether the task can tell right from wrong here, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from retrial import registry
 from retrial.checks import Answer, Canary, Check
 from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import EXIT_STATUS, proof
-from retrial.grading.run_check import check_selection, run_check, select
+from retrial.grading.run_check import run_check
 from retrial.language import Language
 from retrial.languages.canaries.candidates import NAME
-from retrial.patches import policy
 from retrial.protocols import Sandbox
 from retrial.types import Outcome, Status, Task, Verdict
 
@@ -27,13 +26,13 @@ RUNS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What the reference solution showed here."""
+    """What the reference solution showed here. Verdict and canaries are cached."""
 
     verdict: Verdict
     canaries: tuple[Canary, ...] = ()
     """The best of those that the reference fails by an assertion."""
-    cached: bool = False
-    ran_out_of_time: bool = False
+    cached: bool = field(default=False, repr=False)
+    ran_out_of_time: bool = field(default=False, repr=False)
     """Candidates ran out of time: on another day there may be more canaries."""
 
     @property
@@ -72,12 +71,12 @@ def reference(
     """Runs the reference once for each environment. One that fails is not cached: it may have been load."""
     check = replace(answer.check, allow_skips=True)
     name = verdict_cache.key(task, answer.patch, check, sandbox)
-    found = None if fresh else verdicts.value(name, verdict_cache.CachedReference)
+    found = None if fresh else verdicts.value(name, Reference)
     if found is not None:
-        return Reference(verdict=found.verdict, canaries=found.canaries, cached=True)
+        return replace(found, cached=True)
     known = _find_failing_canaries(task, answer.patch, check, sandbox)
     if known.verdict.resolved and not known.ran_out_of_time:
-        verdicts.put_value(name, verdict_cache.CachedReference(verdict=known.verdict, canaries=known.canaries))
+        verdicts.put_value(name, known)
     return known
 
 
@@ -161,41 +160,3 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
         return ()
     language: Language = registry.module("languages", task.language).make()
     return language.canaries(check.files)
-
-
-def reference_verdict(
-    task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts, *, fresh: bool = False
-) -> Verdict:
-    """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in doubt.
-
-    With the same canaries as any other run of its tests; run once, as `reference` is.
-    """
-    check = replace(answer.check, allow_skips=True)
-    name = verdict_cache.key(task, answer.patch, check, sandbox)
-    found = None if fresh else verdicts.get(name)
-    selection = select(task, answer.patch, policy.changed_paths(answer.patch))
-    if found is None and not isinstance(selection, Verdict):
-        found = check_selection(task, selection, check, sandbox)
-        if found.resolved:
-            verdicts.put(name, found)
-    return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
-
-
-def cached_reference(
-    task: Task, answer: Answer, sandbox: Sandbox, verdicts: verdict_cache.Verdicts
-) -> Reference | None:
-    """What the reference showed here when `--gold` was run; None when it was not."""
-    selection = select(task, answer.patch, policy.changed_paths(answer.patch))
-    found = None
-    if not isinstance(selection, Verdict):
-        found = verdicts.get(verdict_cache.key(task, selection.patch, answer.check, sandbox))
-    return Reference(verdict=found, cached=True) if found else None
-
-
-def stub_passes(
-    task: Task, answer: Answer, known: Reference, sandbox: Sandbox, verdicts: verdict_cache.Verdicts
-) -> str:
-    """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
-    check = answer.check if answer.check.grader else known.strict(answer.check)
-    stub = verdicts.get(verdict_cache.key(task, "", check, sandbox))
-    return "its untouched stub passes" if stub is not None and stub.resolved else ""

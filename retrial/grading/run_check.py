@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from retrial import registry
 from retrial.checks import Check
@@ -59,22 +59,16 @@ def check_selection(
     """As `run_check`, of a patch that was filtered already."""
     if not selection.patch and not untouched:
         return nothing_to_check(selection)
-    first = _run(task, selection, check, sandbox)
-    if not first.disturbed:
-        return first.verdict
+    first, disturbed = _run(task, selection, check, sandbox)
+    if not disturbed:
+        return first
     # Canaries took time from the task's own tests, which get all of it now; and only if they end, so do canaries.
-    own = _run(task, selection, replace(check, canaries=()), sandbox).verdict
-    return _run(task, selection, replace(check, own_ended=True), sandbox).verdict if own.resolved else own
+    own, _ = _run(task, selection, replace(check, canaries=()), sandbox)
+    return _run(task, selection, replace(check, own_ended=True), sandbox)[0] if own.resolved else own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
-    verdict: Verdict
-    disturbed: bool = False
-    """It ran out of time, of which canaries had a share."""
-
-
-def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _Ran:
+def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> tuple[Verdict, bool]:
+    """The verdict, and whether it ran out of time, of which canaries had a share."""
     grader = own_grader(check)
     check = (grader.plant if grader else _plant)(check, task.environment, sandbox)
     after = None
@@ -85,9 +79,9 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
             patched = apply.patched(task.tree.files(), selection.patch)
             job, after = _job(task, patched, check, sandbox), patched.files
     except PatchError as error:
-        return _refused(selection, str(error))
+        return _refused(selection, str(error)), False
     if sum(map(len, job.files.values())) > job.limits.disk_mb << 20:
-        return _refused(selection, "the patched files are larger than a job's disk")
+        return _refused(selection, "the patched files are larger than a job's disk"), False
     # Lint reads while the tests run, or wait for their turn.
     found = _linting(task, selection.patch, after) if check.lint else None
     execution = sandbox.run(job)
@@ -99,14 +93,12 @@ def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> _R
         raise NotInstalled(f"{task.instance_id}: {verdict.reason}.")
     if verdict.outcome is Outcome.TIMED_OUT and host.may_be_load(job.limits, execution):
         verdict = replace(verdict, busy=True, reason=f"{verdict.reason}; {BUSY}")
-    return _Ran(
-        verdict=replace(verdict, lint=errors, dropped=selection.dropped),
-        disturbed=bool(check.canaries) and canaries.disturbed(check, execution),
-    )
+    disturbed = bool(check.canaries) and canaries.disturbed(check, execution)
+    return replace(verdict, lint=errors, dropped=selection.dropped), disturbed
 
 
-def _refused(selection: Selection, why: str) -> _Ran:
-    return _Ran(verdict=Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=why, dropped=selection.dropped))
+def _refused(selection: Selection, why: str) -> Verdict:
+    return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=why, dropped=selection.dropped)
 
 
 def nothing_to_check(selection: Selection) -> Verdict:

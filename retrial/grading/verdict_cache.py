@@ -6,12 +6,11 @@ import json
 import logging
 import re
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
-from retrial.checks import Canary, Check
+from retrial.checks import Check
 from retrial.protocols import Sandbox
 from retrial.store.json_io import decode, to_exact_jsonl
 from retrial.system.console import NOTE, say
@@ -31,14 +30,6 @@ def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
     """Filtered patch, base tree, check with its limits, environment and grading version."""
     environment = sandbox.digest(task.environment)
     return fingerprint(patch, task.tree.digest, check.digest, environment, sandbox.name, GRADING)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedReference:
-    """What is kept of a reference run."""
-
-    verdict: Verdict
-    canaries: tuple[Canary, ...]
 
 
 class Verdicts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from retrial import __version__
 from retrial.benchmarks import select_tasks
@@ -26,9 +26,10 @@ from retrial.reports.calibration_table import CalibrationResults
 from retrial.reports.records import SCHEMA
 from retrial.score import inputs
 from retrial.score.predictions_file import Submission
-from retrial.score.scorer import Scored, Scorer, eval_log, unmeasured
-from retrial.score.worker import ScorerMaker, ScoringSetup, by_id, remote_scorer, set_up
-from retrial.store.manifest import Manifest
+from retrial.score.save import write_config
+from retrial.score.scorer import Scored, Scorer, eval_log, verdict_of
+from retrial.score.worker import ScoreWorker, ScoringSetup, set_up
+from retrial.store.manifest import Manifest, utc_now
 from retrial.store.runs import Run
 from retrial.system import paths, run_log
 from retrial.system.console import Progress, command_line, say
@@ -38,16 +39,8 @@ from retrial.types import Outcome, Task, Verdict
 KIND = "calibration"
 LABELS = (*(f"gold-{number}" for number in range(1, calibration.RUNS + 1)), "null")
 """Of the logs of one task."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedTask:
-    """What came of one task."""
-
-    task: Task
-    calibration: Calibration | None = None
-    failure: str = ""
-    """Why it could not be measured, where there is no calibration."""
+CalibratedTask: TypeAlias = tuple[Task, Calibration | str]
+"""What came of one task; where it could not be measured, why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +50,8 @@ class Calibrator:
     scorer: Scorer
     """Asks the reference as it asks any other patch."""
 
-    def answer(self, task: Task) -> Answer:
-        return self.scorer.answer(task)
-
     def known(self, task: Task) -> Calibration | None:
-        return calibration.calibrated(task, self.answer(task), self.scorer.sandbox, self.scorer.verdicts)
+        return calibration.calibrated(task, self.scorer.answer(task), self.scorer.sandbox, self.scorer.verdicts)
 
     def calibrate(self, task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
         """All of it anew, kept at once; with the verdicts as they were: of the reference, then of the untouched tree.
@@ -70,29 +60,29 @@ class Calibrator:
 
         Raises: NotMeasured.
         """
-        answer, sandbox, verdicts = self.answer(task), self.scorer.sandbox, self.scorer.verdicts
+        answer, sandbox, verdicts = self.scorer.answer(task), self.scorer.sandbox, self.scorer.verdicts
         # Where the benchmark does not say which tests must pass, the first run does, and proves a canary.
         known = None if answer.check.grader else reference(task, answer, sandbox, verdicts, fresh=True)
-        gold = self._gold(task, answer, known)
-        stub = self._stub(task, answer, known)
+        check = known.strict(answer.check) if known else answer.check
+        gold = self._gold(task, answer, known, check)
+        stub = self._stub(task, answer, check)
         if any(verdict.busy for verdict in (*gold, stub)):
             raise Overloaded(f"{task.instance_id}: tests timed out while the machine was busy.")
         found = Calibration(
-            at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            at=utc_now(),
             gold=tuple(map(calibration.brief, gold)),
             differing=calibration.differing(gold, own_grader(answer.check)),
             stub=calibration.brief(stub),
             canaries=known.canaries if known else (),
             timeout=answer.check.timeout,
         )
-        calibration.keep(found, task, answer, sandbox, verdicts)
+        verdicts.put_value(calibration.key(task, answer, sandbox), found)
         return found, (*gold, stub)
 
-    def _gold(self, task: Task, answer: Answer, known: Reference | None) -> tuple[Verdict, ...]:
+    def _gold(self, task: Task, answer: Answer, known: Reference | None, check: Check) -> tuple[Verdict, ...]:
         selection = select(task, answer.patch, policy.changed_paths(answer.patch))
         if isinstance(selection, Verdict):
             return (selection,) * calibration.RUNS
-        check = known.strict(answer.check) if known else answer.check
         if known and known.expected is None:
             # Nobody knows yet which tests there are.
             check = replace(check, allow_skips=True)
@@ -104,8 +94,7 @@ class Calibrator:
             self._keep(task, selection.patch, check, gold[0])
         return gold
 
-    def _stub(self, task: Task, answer: Answer, known: Reference | None) -> Verdict:
-        check = known.strict(answer.check) if known else answer.check
+    def _stub(self, task: Task, answer: Answer, check: Check) -> Verdict:
         verdict = replace(self.scorer, untouched=True).run(task, Selection(patch="", dropped=()), check, answer)
         # For `--null`.
         self._keep(task, "", check, verdict)
@@ -119,26 +108,22 @@ class Calibrator:
 class Calibrating:
     """As work for an executor."""
 
-    calibrator: Calibrator
-    tasks: Mapping[str, Task]
-    """By their ids."""
+    scoring: ScoreWorker
     done: frozenset[str]
     """What an earlier go has found out."""
-    remote: Callable[[], ScorerMaker]
 
     def __call__(self, instance_id: str) -> tuple[Calibration, tuple[Verdict, ...]]:
-        task = self.tasks[instance_id]
+        task, calibrator = self.scoring.tasks[instance_id], Calibrator(scorer=self.scoring.scorer)
         with run_log.about(task=instance_id):
-            found = self.calibrator.known(task) if instance_id in self.done else None
-            return (found, ()) if found else self.calibrator.calibrate(task)
+            found = calibrator.known(task) if instance_id in self.done else None
+            return (found, ()) if found else calibrator.calibrate(task)
 
     def elsewhere(self) -> Callable[[WorkerNode], Calibrating]:
-        return partial(_calibrating, self.remote(), self.done)
+        return partial(_calibrating, self.scoring.elsewhere(), self.done)
 
 
-def _calibrating(make_scorer: ScorerMaker, done: frozenset[str], site: WorkerNode) -> Calibrating:
-    scorer = make_scorer(site)
-    return Calibrating(calibrator=Calibrator(scorer=scorer), tasks=by_id(scorer), done=done, remote=lambda: make_scorer)
+def _calibrating(open_: Callable[[WorkerNode], ScoreWorker], done: frozenset[str], site: WorkerNode) -> Calibrating:
+    return Calibrating(scoring=open_(site), done=done)
 
 
 def calibrate(options: ReportOptions, argv: Sequence[str]) -> tuple[Run, CalibrationResults]:
@@ -151,59 +136,41 @@ def calibrate(options: ReportOptions, argv: Sequence[str]) -> tuple[Run, Calibra
     run = Run(paths.home(), f"calibrate--{benchmark.name}")
     setup = set_up(options, run, tasks)
     with run.lock(SCORING), run_log.RunLog(run.logs, run.name, command_line()):
-        rows = _calibrate_all(
-            options, benchmark, run, setup, [each for each in tasks if _id(each) not in setup.skipped]
-        )
+        rows = _calibrate_all(benchmark, run, setup, [each for each in tasks if each.instance_id not in setup.skipped])
         found = results(run, benchmark, rows, setup, argv)
         run.write_results(found)
     return run, found
 
 
-def _calibrate_all(
-    options: ReportOptions, benchmark: Benchmark, run: Run, setup: ScoringSetup, tasks: Sequence[Task]
-) -> list[CalibratedTask]:
-    asked = set(map(_id, tasks))
-    waiting = _waiting(run, benchmark, fresh=options.fresh)
+def _calibrate_all(benchmark: Benchmark, run: Run, setup: ScoringSetup, tasks: Sequence[Task]) -> list[CalibratedTask]:
+    asked = {task.instance_id for task in tasks}
+    waiting = _waiting(run, benchmark, fresh=setup.options.fresh)
     done = asked - waiting if asked & waiting else set[str]()
     if done:
         say(f"Going on with what was not finished: {len(done)} of {len(asked)} tasks are done (--fresh begins anew)")
     waiting |= asked - done
-    calibrator = Calibrator(scorer=_scorer(options, benchmark, setup))
-    tasks_by_id = {_id(task): task for task in tasks}
-    used = setup.executor.share(setup.sandbox.environments)
-    remote = partial(remote_scorer, calibrator.scorer, options, setup.ready(tasks), used)
-    work = Calibrating(calibrator=calibrator, tasks=tasks_by_id, done=frozenset(done), remote=remote)
+    scoring = setup.worker(benchmark, tasks)
     rows: list[CalibratedTask] = []
-    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    _write_config(run, benchmark, started, waiting)
+    # After every task: what is no longer waiting is done, whatever happens to us.
+    write_config_now = partial(write_config, run, benchmark, started=utc_now(), kind=KIND)
+    write_config_now(waiting=sorted(waiting))
     with Progress("calibrate", len(tasks)) as progress:
-        for instance_id, result in setup.executor.run(work, tasks_by_id):
-            task = tasks_by_id[instance_id]
-            if not isinstance(result, Exception) and result[1]:
-                _write_logs(run, task, calibrator.answer(task), result[1])
+        work = Calibrating(scoring=scoring, done=frozenset(done))
+        for instance_id, result in setup.executor.run(work, [task.instance_id for task in tasks]):
+            task = scoring.tasks[instance_id]
             if isinstance(result, Exception):
-                run_log.broken("not measured", result, task=_id(task))
-            rows.append(_row(task, result if isinstance(result, Exception) else result[0]))
-            if rows[-1].calibration is not None:
-                waiting.discard(_id(task))
-                _write_config(run, benchmark, started, waiting)
-            sound = sum(_title(row) == TaskQuality.VALID for row in rows)
-            progress.step(f"{_id(task)}: {_title(rows[-1])}", f"{sound} sound{setup.slowed}")
-    return sorted(rows, key=lambda row: _id(row.task))
-
-
-def _scorer(options: ReportOptions, benchmark: Benchmark, setup: ScoringSetup) -> Scorer:
-    return Scorer(
-        benchmark=benchmark,
-        sandbox=setup.sandbox,
-        verdicts=setup.executor.share(verdict_cache.Verdicts(paths.cache())),
-        timeout=options.test_timeout_seconds,
-        fresh=options.fresh,
-    )
-
-
-def _id(task: Task) -> str:
-    return task.instance_id
+                run_log.broken("not measured", result, task=instance_id)
+                rows.append((task, verdict_of(result).reason))
+            else:
+                found, seen = result
+                if seen:
+                    _write_logs(run, task, scoring.scorer.answer(task), seen)
+                rows.append((task, found))
+                waiting.discard(instance_id)
+                write_config_now(waiting=sorted(waiting))
+            sound = sum(_title(found) == TaskQuality.VALID for _, found in rows)
+            progress.step(f"{instance_id}: {_title(rows[-1][1])}", f"{sound} sound{setup.slowed}")
+    return sorted(rows, key=lambda row: row[0].instance_id)
 
 
 def _waiting(run: Run, benchmark: Benchmark, *, fresh: bool) -> set[str]:
@@ -213,32 +180,8 @@ def _waiting(run: Run, benchmark: Benchmark, *, fresh: bool) -> set[str]:
     return set(manifest.waiting) if same else set()
 
 
-def _row(task: Task, result: Calibration | Exception) -> CalibratedTask:
-    if isinstance(result, Calibration):
-        return CalibratedTask(task=task, calibration=result)
-    nobody = Submission(instance_id=task.instance_id, model_name_or_path="", patch="")
-    return CalibratedTask(task=task, failure=unmeasured(task, nobody, result).verdict.reason)
-
-
-def _title(row: CalibratedTask) -> str:
-    return row.calibration.worth.replace("_", " ") if row.calibration else "not measured"
-
-
-def _write_config(run: Run, benchmark: Benchmark, started: str, waiting: Collection[str]) -> None:
-    """After every task: what is no longer waiting is done, whatever happens to us."""
-    provenance = benchmark.provenance
-    run.write_config(
-        {
-            "program": "report.py",
-            "kind": KIND,
-            "run": run.name,
-            "started": started,
-            "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
-            "provenance": dict(provenance),
-            "waiting": sorted(waiting),
-            "versions": {"retrial": __version__},
-        }
-    )
+def _title(found: Calibration | str) -> str:
+    return found.worth.replace("_", " ") if isinstance(found, Calibration) else "not measured"
 
 
 def _write_logs(run: Run, task: Task, answer: Answer, seen: Sequence[Verdict]) -> None:
@@ -252,9 +195,9 @@ def _write_logs(run: Run, task: Task, answer: Answer, seen: Sequence[Verdict]) -
 def results(
     run: Run, benchmark: Benchmark, rows: Sequence[CalibratedTask], setup: ScoringSetup, argv: Sequence[str]
 ) -> CalibrationResults:
-    known = [(row.task, row.calibration) for row in rows if row.calibration]
+    known = [(task, found) for task, found in rows if isinstance(found, Calibration)]
     instances = [calibration_table.row(task, found) for task, found in known]
-    not_measured = {row.task.instance_id: row.failure for row in rows if not row.calibration}
+    not_measured = {task.instance_id: found for task, found in rows if isinstance(found, str)}
     return CalibrationResults(
         schema=SCHEMA,
         kind=KIND,

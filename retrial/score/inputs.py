@@ -53,9 +53,14 @@ def find_group(rest: Sequence[str]) -> Run | None:
     """
     if len(rest) > 1:
         return None
-    home = paths.home()
-    run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+    run = _find_run(rest)
     return run if run is not None and run.manifest().group else None
+
+
+def _find_run(rest: Sequence[str]) -> Run | None:
+    """The run that is named first, or else was started last; None for a file."""
+    home = paths.home()
+    return find_run(home, rest[0]) if rest else Run(home, latest_run(home))
 
 
 def from_run(options: ReportOptions, run: Run) -> ScoringInput:
@@ -73,7 +78,7 @@ def from_runs(options: ReportOptions, texts: Sequence[str]) -> ScoringInput:
     """Raises: UsageError."""
     home = paths.home()
     sources = merge.read(home, texts)
-    first = sources[0].past
+    first = next(iter(sources.values()))
     benchmark = _known_benchmark(options, first.run, first.manifest)
     merged = merge.merge(home, sources, options.run, benchmark.tasks())
     return replace(_from_past(benchmark, merged.past), merged=merged)
@@ -189,8 +194,7 @@ def from_command(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
     """
     if options.gold or options.null:
         return _from_answers(options)
-    home = paths.home()
-    run = find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+    run = _find_run(rest)
     if run is not None and not rest:
         _tell_of_a_shard(run)
     return from_run(options, run) if run is not None else from_file(options, Path(rest[0]))

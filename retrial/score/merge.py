@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from retrial import __version__
 from retrial.benchmarks import shards
@@ -16,8 +15,7 @@ from retrial.errors import UsageError
 from retrial.reports.analysis.stats import total
 from retrial.store import history
 from retrial.store.history import RunHistory, find_run
-from retrial.store.json_io import IF_GIVEN, decode
-from retrial.store.manifest import Manifest, MergedShards, SourceRun
+from retrial.store.manifest import AgentFacts, Manifest, SourceRun, utc_now
 from retrial.store.records import AttemptSummary, PredictionSummary
 from retrial.store.runs import Run
 from retrial.system.console import say
@@ -26,36 +24,16 @@ from retrial.types import Task
 LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedManifest:
-    """run.json of a run made of several, in the order in which it is written; as in `Manifest`."""
-
-    program: str = "report.py"
-    run: str
-    sources: Sequence[str]
-    source_runs: Mapping[str, SourceRun]
-    shards: MergedShards | None = field(default=None, metadata=IF_GIVEN)
-    command: str
-    started: str
-    identity: Mapping[str, Any]
-    agent: Mapping[str, bool | None]
-    provenance: Mapping[str, Any]
-    model_name_or_path: str
-    selected: Sequence[str]
-    prior: Sequence[str]
-    unpriced: Sequence[str]
-    skipped: Mapping[str, str]
-    not_predicted: Mapping[str, str]
-    spent: Usage
-    unsettled: float | None
-    versions: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedRun:
-    past: RunHistory
-    title: str
-    """The run's name; where several have it, as copies from elsewhere may, its folder."""
+WRITTEN = (
+    *("program", "run", "sources", "source_runs", "shards", "command", "started", "identity", "agent", "provenance"),
+    *("model_name_or_path", "selected", "prior", "unpriced", "skipped", "not_predicted", "spent", "unsettled"),
+    "versions",
+)
+"""Fields of run.json, in order; `shards` only where there are some."""
+KEPT = ("command", "started", "first_started", "host", "versions", "shard")
+"""What of a source's run.json goes into that of the whole."""
+Sources: TypeAlias = Mapping[str, RunHistory]
+"""In the order given, by title: the run's name; where several have it, as copies from elsewhere may, its folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +41,12 @@ class Merged:
     """One run made of several; nothing of it is on disk yet."""
 
     past: RunHistory
-    manifest: MergedManifest
-    sources: Sequence[MergedRun]
-    chosen: Mapping[str, MergedRun]
-    """Where each prediction comes from: id → source."""
+    sources: Sources
+    chosen: Mapping[str, str]
+    """Where each prediction comes from: id → title."""
 
 
-def read(home: Path, texts: Sequence[str]) -> list[MergedRun]:
+def read(home: Path, texts: Sequence[str]) -> Sources:
     """The runs of these names or paths.
 
     Raises: UsageError for what is no run of harness.py, twice the same, or runs of different benchmarks.
@@ -83,15 +60,15 @@ def read(home: Path, texts: Sequence[str]) -> list[MergedRun]:
     first = found[0].manifest
     history.refuse_other_benchmark(found[1:], first.setting("benchmark"), first.setting("benchmark_digest"))
     titles = (each.run.name if names.count(each.run.name) == 1 else str(each.run.folder) for each in found)
-    return [MergedRun(past=each, title=title) for each, title in zip(found, titles, strict=True)]
+    return dict(zip(titles, found, strict=True))
 
 
-def merge(home: Path, sources: Sequence[MergedRun], name: str = "", tasks: Sequence[Task] = ()) -> Merged:
+def merge(home: Path, sources: Sources, name: str = "", tasks: Sequence[Task] = ()) -> Merged:
     """These runs as one run, called `name`, or after the whole that they are shards of, or after all of them.
 
     `tasks` are all of the benchmark's: they tell what missing shards would have. Raises: UsageError.
     """
-    found = [source.past for source in sources]
+    found = list(sources.values())
     together = shards.together(found)
     whole = together.whole if together and len(together.given) == len(found) else ""
     run = _target(home, name or whole or "+".join(each.run.name for each in found), sources)
@@ -100,9 +77,9 @@ def merge(home: Path, sources: Sequence[MergedRun], name: str = "", tasks: Seque
     manifest = _manifest(run, sources, together, tasks)
     chosen = {key: _choose(key, sources) for key in sorted({key for each in found for key in each.records})}
     records = {key: _summary(key, sources, best, manifest.model_name_or_path) for key, best in chosen.items()}
-    patches = {key: best.past.patches[key] for key, best in chosen.items()}
-    past = RunHistory(run=run, manifest=decode(manifest, Manifest), records=records, patches=patches)
-    return Merged(past=past, manifest=manifest, sources=sources, chosen=chosen)
+    patches = {key: sources[best].patches[key] for key, best in chosen.items()}
+    past = RunHistory(run=run, manifest=manifest, records=records, patches=patches)
+    return Merged(past=past, sources=sources, chosen=chosen)
 
 
 def write(merged: Merged) -> None:
@@ -110,10 +87,11 @@ def write(merged: Merged) -> None:
     run = merged.past.run
     if run.exists():
         run.keep_only(merged.past.records)
-    run.write_config(merged.manifest)
+    manifest = merged.past.manifest
+    run.write_config({name: getattr(manifest, name) for name in WRITTEN if name != "shards" or manifest.shards})
     for instance_id, best in merged.chosen.items():
         record = _record(merged.past.records[instance_id], merged.sources, best)
-        run.write_prediction(instance_id, record, best.past.run.chat(instance_id))
+        run.write_prediction(instance_id, record, merged.sources[best].run.chat(instance_id))
 
 
 def _read(home: Path, text: str) -> RunHistory:
@@ -127,58 +105,58 @@ def _read(home: Path, text: str) -> RunHistory:
     return history.read(run)
 
 
-def _target(home: Path, name: str, sources: Sequence[MergedRun]) -> Run:
+def _target(home: Path, name: str, sources: Sources) -> Run:
     if len(name) > LONGEST:
         raise UsageError("The runs' names together are too long for one: name the result with --run.")
     run = Run(home, name)
-    if run.folder.resolve() in [source.past.run.folder.resolve() for source in sources]:
+    if run.folder.resolve() in [source.run.folder.resolve() for source in sources.values()]:
         raise UsageError(f"Run '{name}' is one of those to be made one result: give that another name with --run.")
     if not run.exists():
         return run
     sources_before = run.manifest().sources or ()
     if not sources_before:
         raise UsageError(f"There is a run '{name}' already that was not made of several: name another with --run.")
-    if not set(sources_before) <= {source.title for source in sources}:
+    if not set(sources_before) <= set(sources):
         say(f"note: run '{name}' was made of {', '.join(sources_before)}; it is made anew")
     return run
 
 
-def _choose(instance_id: str, sources: Sequence[MergedRun]) -> MergedRun:
+def _choose(instance_id: str, sources: Sources) -> str:
     """Of equals the earliest."""
-    having = [source for source in sources if instance_id in source.past.records]
-    return min(having, key=lambda source: source.past.records[instance_id].rank)
+    ranks = {title: past.records[instance_id].rank for title, past in sources.items() if instance_id in past.records}
+    return min(ranks, key=ranks.__getitem__)
 
 
-def _summary(instance_id: str, sources: Sequence[MergedRun], best: MergedRun, name: str) -> PredictionSummary:
+def _summary(instance_id: str, sources: Sources, best: str, name: str) -> PredictionSummary:
     """The best prediction, with the attempts of all sources: they were all made and paid for."""
-    chosen, attempts, number = best.past.records[instance_id], list[AttemptSummary](), None
-    for source in sources:
-        own = source.past.records[instance_id].all_results if instance_id in source.past.records else ()
+    chosen, attempts, number = sources[best].records[instance_id], list[AttemptSummary](), None
+    for title, past in sources.items():
+        own = past.records[instance_id].all_results if instance_id in past.records else ()
         for attempt in own:
-            if source is best and attempt.number == chosen.number:
+            if title == best and attempt.number == chosen.number:
                 number = len(attempts) + 1
-            attempts.append(replace(attempt, number=len(attempts) + 1, dname=source.title))
+            attempts.append(replace(attempt, number=len(attempts) + 1, dname=title))
     if number is None:
-        path = best.past.run.prediction_path(instance_id)
+        path = sources[best].run.prediction_path(instance_id)
         raise UsageError(f"{path} is not a whole prediction: its try {chosen.number} is not in all_results.")
     return replace(
         chosen,
         model_name_or_path=name,
-        dname=best.title,
+        dname=best,
         number=number,
         tries=len(attempts),
         all_results=tuple(attempts),
     )
 
 
-def _record(merged: PredictionSummary, sources: Sequence[MergedRun], best: MergedRun) -> dict[str, object]:
+def _record(merged: PredictionSummary, sources: Sources, best: str) -> dict[str, object]:
     """The same as its sources have it on disk: all of them at once may be more than memory holds."""
-    having = [source for source in sources if merged.instance_id in source.past.records]
-    files = {source.title: source.past.run.stored_prediction(merged.instance_id) for source in having}
+    having = {title: past.run for title, past in sources.items() if merged.instance_id in past.records}
+    files = {title: run.stored_prediction(merged.instance_id) for title, run in having.items()}
     attempts = [(title, attempt) for title, record in files.items() for attempt in record["all_results"]]
     return {
-        **files[best.title],
-        "dname": best.title,
+        **files[best],
+        "dname": best,
         "try": merged.number,
         "tries": merged.tries,
         "all_results": [
@@ -188,30 +166,29 @@ def _record(merged: PredictionSummary, sources: Sequence[MergedRun], best: Merge
     }
 
 
-def _manifest(
-    run: Run, sources: Sequence[MergedRun], together: Together | None, tasks: Sequence[Task]
-) -> MergedManifest:
-    found = [source.past for source in sources]
+def _manifest(run: Run, sources: Sources, together: Together | None, tasks: Sequence[Task]) -> Manifest:
+    found = list(sources.values())
     done = {key for each in found for key in each.records}
     missing = together.missing_tasks(tasks) if together else {}
     open_tasks = {**missing, **{key: why for each in reversed(found) for key, why in each.not_predicted.items()}}
     reasons = {key: why for key, why in open_tasks.items() if key not in done}
     skipped = {key: why for each in reversed(found) for key, why in each.skipped.items()}
-    kept = {source.title: _kept(source.past) for source in sources}
-    return MergedManifest(
+    kept = {title: _kept(past) for title, past in sources.items()}
+    return Manifest(
+        program="report.py",
         run=run.name,
-        sources=[source.title for source in sources],
+        sources=tuple(sources),
         source_runs=kept,
         shards=together.record() if together else None,
         command=" && ".join(_distinct(each.manifest.command for each in found)),
-        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        started=utc_now(),
         identity=_identity(found, together),
-        agent={"isolated": _isolated(found)},
+        agent=AgentFacts(isolated=_isolated(found)),
         provenance=found[0].manifest.provenance,
         model_name_or_path="+".join(_distinct(each.manifest.model_name_or_path for each in found)),
         selected=tuple(sorted({*missing, *(key for each in found for key in each.selected)})),
-        prior=_prior(sources),
-        unpriced=_distinct(name for each in found for name in each.manifest.unpriced),
+        prior=tuple(_prior(found)),
+        unpriced=tuple(_distinct(name for each in found for name in each.manifest.unpriced)),
         # What one machine had to skip, another may have begun.
         skipped={key: why for key, why in sorted(skipped.items()) if key not in done and key not in reasons},
         not_predicted=dict(sorted(reasons.items())),
@@ -221,22 +198,17 @@ def _manifest(
     )
 
 
-def _prior(sources: Sequence[MergedRun]) -> list[str]:
+def _prior(found: Sequence[RunHistory]) -> list[str]:
     """Runs whose results selected tasks of a source, and that are none themselves."""
-    own = {source.past.run.name for source in sources}
-    return [name for name in _distinct(key for each in sources for key in each.past.manifest.prior) if name not in own]
+    own = {each.run.name for each in found}
+    return [name for name in _distinct(key for each in found for key in each.manifest.prior) if name not in own]
 
 
 def _kept(source: RunHistory) -> SourceRun:
     known = source.manifest
     return SourceRun(
-        command=known.command,
-        started=known.started,
-        first_started=known.first_started,
-        host=known.host,
+        **{name: getattr(known, name) for name in KEPT},
         sandbox=known.sandbox or None,
-        versions=known.versions,
-        shard=known.shard,
         predictions=len(source.records),
         spent=source.run.spent(),
     )

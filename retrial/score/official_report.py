@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from retrial.benchmarks.swebench import container_script, official_grader
@@ -24,8 +24,9 @@ RunReport = dict[str, int | list[str] | dict[str, str]]
 
 
 def standing(row: Scored) -> Standing:
-    failure, sure = _failure(row)
-    return Standing(completed=_completed(row), resolved=_resolved(row), failure=failure, sure=sure)
+    verdict, (failure, sure) = row.verdict, _failure(row)
+    resolved = verdict.resolved if verdict.official is None else verdict.official
+    return Standing(completed=_completed(row), resolved=resolved, failure=failure, sure=sure)
 
 
 def files(row: Scored) -> dict[str, bytes]:
@@ -45,13 +46,17 @@ def files(row: Scored) -> dict[str, bytes]:
     return found
 
 
-def run_report(everything: Collection[str], submitted: Collection[str], scored: Sequence[ScoredRow]) -> RunReport:
-    """The official report of a run.
+def run_report(
+    everything: Collection[str], submitted: Collection[str], scored: Sequence[ScoredRow]
+) -> RunReport | None:
+    """The official report of a run; None where the benchmark has none.
 
     What is resolved is what the official grading says, as in each instance's report.json.
     """
     standings = {row.task.instance_id: row.standing for row in scored if row.standing is not None}
-    empty = _ids(row for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY)
+    if not standings:
+        return None
+    empty = {row.task.instance_id for row in scored if row.verdict.outcome is Outcome.PATCH_EMPTY}
     completed = {key for key, standing in standings.items() if standing.completed}
     resolved = {key for key, standing in standings.items() if standing.completed and standing.resolved}
     failures = {key: standing for key, standing in standings.items() if key not in resolved | empty}
@@ -76,20 +81,12 @@ def run_report(everything: Collection[str], submitted: Collection[str], scored: 
     }
 
 
-def _resolved(row: Scored) -> bool:
-    return row.verdict.resolved if row.verdict.official is None else row.verdict.official
-
-
 def _bytes(patch: str) -> bytes:
     try:
         return encode(patch)
     except PatchError:
         # It was refused for this; the file is there to be read.
         return patch.encode("utf-8", "replace")
-
-
-def _ids(rows: Iterable[ScoredRow]) -> set[str]:
-    return {row.task.instance_id for row in rows}
 
 
 def _seen(row: Scored) -> Transcript:

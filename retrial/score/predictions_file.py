@@ -122,14 +122,17 @@ def _submission(row: Any, known: Collection[str], where: str, problems: list[str
     problems += found
     if found:
         return None
-    return Submission(instance_id=str(instance_id), model_name_or_path=str(model), patch=_clean(row["model_patch"]))
+    return Submission(
+        instance_id=str(instance_id), model_name_or_path=str(model), patch=clean(row["model_patch"] or "")
+    )
 
 
-def _clean(patch: str | None) -> str:
+def clean(patch: str) -> str:
     try:
-        return normalise(patch or "")
+        return normalise(patch)
     except PatchError:
-        return patch or ""
+        # Refused where it is scored.
+        return patch
 
 
 def _duplicate(earlier: Submission, later: Submission, first: int, where: str, imported: Imported) -> bool:

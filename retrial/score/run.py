@@ -1,30 +1,32 @@
-"""One run from its predictions to results.json: bundle, score each in a fresh sandbox, count, write."""
+"""One run from its predictions to results.json: bundle, score each in a fresh sandbox, count, write.
+
+On demand several times, to find verdicts and tests that flip (`report.py --repeat`), and with every attempt's patch,
+not the chosen one's alone (`report.py --attempts`): no headline counts these.
+"""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from retrial import GRADING, __version__
 from retrial.errors import PatchError
-from retrial.grading import verdict_cache
 from retrial.options import ReportOptions
 from retrial.patches.parser import Change, parse
+from retrial.reports.analysis.cases import Judged
+from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import merge, official_report
-from retrial.score.all_attempts import score_attempts
 from retrial.score.inputs import ScoringInput
-from retrial.score.official_report import RunReport
-from retrial.score.predictions_file import Submission
-from retrial.score.save import save_verdict
-from retrial.score.scorer import Scorer
-from retrial.score.worker import ScoreWorker, ScoringSetup, remote_scorer, set_up
+from retrial.score.predictions_file import Submission, clean
+from retrial.score.save import save_attempt, save_verdict, write_config
+from retrial.score.worker import ScoreWorker, ScoringSetup, set_up
 from retrial.store.manifest import Manifest
-from retrial.system import paths, run_log
+from retrial.store.records import PredictionSummary
+from retrial.store.runs import Run
+from retrial.system import run_log
 from retrial.system.console import Progress, command_line, say
 from retrial.system.locks import SCORING
 from retrial.types import Task
@@ -33,8 +35,51 @@ from retrial.types import Task
 TEST_PATHS = ("/test/", "/tests/", "/testing/", "/test_", "/tox.ini")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other(Submission):
+    """The patch of an attempt that was not chosen."""
+
+    number: int
+    patch_id: str
+
+
 def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
-    """The results of one run, written."""
+    """The results of one run, written. With `--repeat` it is scored so many times, each time anew: the first is the
+    result; the others say what of it is chance."""
+    times = options.repeat
+    if times <= 1:
+        return _score_once(options, scoring)
+    anew = replace(options, fresh=True)
+    say(f"Scoring 1 of {times} of {scoring.run.name}: this one counts")
+    report, content = _score_once(anew, scoring)
+    scorings = [report.scored]
+    for number in range(2, times + 1):
+        say(f"Scoring {number} of {times} of {scoring.run.name}: to see what differs")
+        apart = scoring.run.with_logs_in(f"scoring-{number}")
+        again = replace(scoring, run=apart, merged=None, keep_first_results=True)
+        scorings.append(_score_once(replace(anew, attempts=False), again)[0].scored)
+    content = replace(content, repeats=flaky(scorings))
+    scoring.run.write_results(content)
+    return report, content
+
+
+def repeat_of(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
+    """A run that was scored, as one of several with the same settings."""
+    manifest = scoring.run.manifest()
+    return Repeat(
+        run=report.run,
+        seed=seed,
+        resolved={row.task.instance_id: row.verdict.resolved for row in report.measured},
+        not_measured=report.not_measured,
+        skipped=report.skipped,
+        void=report.void,
+        spent=report.spent,
+        patches={each.instance_id: each.patch for each in scoring.submissions},
+        conditions={name: getattr(manifest, name) for name in CONDITIONS},
+    )
+
+
+def _score_once(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
     by_id = {task.instance_id: task for task in scoring.benchmark.tasks()}
     tasks = [by_id[submission.instance_id] for submission in scoring.submissions]
     setup = set_up(options, scoring.run, tasks, scoring.skipped)
@@ -51,7 +96,8 @@ def _score_on(
         if not scoring.keep_first_results:
             _keep_config(scoring)
             _write_bundle(scoring, by_id)
-        work = _work(options, scoring, setup, by_id, jobs)
+        tasks = [by_id[each.instance_id] for each in jobs]
+        work = setup.worker(scoring.benchmark, tasks, untouched=scoring.untouched)
         scored = _score_all(scoring, setup, work, jobs)
         limits = {"test_timeout_seconds": options.test_timeout_seconds, "network": options.network}
         report = _report(scoring, scored, left_out, {**setup.record(), "limits": limits, "grading": GRADING})
@@ -59,10 +105,11 @@ def _score_on(
         if scoring.keep_first_results:
             return report, content
         scoring.run.write_results(content)
-        scoring.run.write_official_report(_official_report(scoring, scored))
+        submitted = {each.instance_id for each in scoring.submissions}
+        scoring.run.write_official_report(official_report.run_report(set(by_id), submitted, scored))
         if options.attempts:
             # After what counts: whoever is interrupted here has that.
-            report = replace(report, judged=score_attempts(scoring.run, scoring.records, scored, setup, work))
+            report = replace(report, judged=_score_attempts(scoring.run, scoring.records, scored, setup, work))
             content = results(report)
             scoring.run.write_results(content)
     return report, content
@@ -78,24 +125,7 @@ def _keep_config(scoring: ScoringInput) -> None:
     if before not in (None, now):
         say(f"note: run '{scoring.run.name}' was about {before}; it is scored as {now} now")
     if not manifest.holds_predictions:
-        _write_config(scoring)
-
-
-def _write_config(scoring: ScoringInput) -> None:
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    provenance = scoring.benchmark.provenance
-    scoring.run.write_config(
-        {
-            "program": "report.py",
-            "run": scoring.run.name,
-            "started": now,
-            "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
-            "provenance": dict(provenance),
-            "source": dict(scoring.source),
-            "untouched": scoring.untouched,
-            "versions": {"retrial": __version__},
-        }
-    )
+        write_config(scoring.run, scoring.benchmark, source=dict(scoring.source), untouched=scoring.untouched)
 
 
 def _write_bundle(scoring: ScoringInput, by_id: Mapping[str, Task]) -> None:
@@ -103,13 +133,8 @@ def _write_bundle(scoring: ScoringInput, by_id: Mapping[str, Task]) -> None:
     rows = []
     for each in sorted(scoring.submissions, key=lambda each: each.instance_id):
         patch = _without_tests(each.patch, by_id[each.instance_id].editable) if scoring.records else each.patch
-        rows.append(
-            {
-                "instance_id": each.instance_id,
-                "model_name_or_path": each.model_name_or_path,
-                "model_patch": patch,
-            }
-        )
+        row = {"instance_id": each.instance_id, "model_name_or_path": each.model_name_or_path, "model_patch": patch}
+        rows.append(row)
     scoring.run.write_bundle(rows)
 
 
@@ -128,26 +153,6 @@ def _is_test(change: Change) -> bool:
     return any(part in name for part in TEST_PATHS)
 
 
-def _work(
-    options: ReportOptions,
-    scoring: ScoringInput,
-    setup: ScoringSetup,
-    by_id: Mapping[str, Task],
-    jobs: Sequence[Submission],
-) -> ScoreWorker:
-    scorer = Scorer(
-        benchmark=scoring.benchmark,
-        sandbox=setup.sandbox,
-        verdicts=setup.executor.share(verdict_cache.Verdicts(paths.cache())),
-        timeout=options.test_timeout_seconds,
-        fresh=options.fresh,
-        untouched=scoring.untouched,
-    )
-    ready = setup.ready(by_id[each.instance_id] for each in jobs)
-    used = setup.executor.share(setup.sandbox.environments)
-    return ScoreWorker(scorer=scorer, tasks=by_id, remote=partial(remote_scorer, scorer, options, ready, used))
-
-
 def _score_all(
     scoring: ScoringInput, setup: ScoringSetup, work: ScoreWorker, jobs: Sequence[Submission]
 ) -> tuple[ScoredRow, ...]:
@@ -162,14 +167,6 @@ def _score_all(
             tally = f"{resolved} resolved{setup.slowed}"
             progress.step(f"{task.instance_id}: {outcome}", tally, measured=outcome.measured)
     return tuple(sorted(rows, key=lambda row: row.task.instance_id))
-
-
-def _official_report(scoring: ScoringInput, scored: Sequence[ScoredRow]) -> RunReport | None:
-    """None where the benchmark has none."""
-    if not any(row.standing for row in scored):
-        return None
-    everything = {task.instance_id for task in scoring.benchmark.tasks()}
-    return official_report.run_report(everything, {each.instance_id for each in scoring.submissions}, scored)
 
 
 def _report(
@@ -211,3 +208,56 @@ def _reasoning_effort(manifest: Manifest) -> str:
     own = [each.get("reasoning_effort") for each in manifest.setting("model_options") or ()]
     effort = str(manifest.setting("reasoning_effort") or "")
     return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort
+
+
+def _score_attempts(
+    run: Run,
+    records: Mapping[str, PredictionSummary],
+    scored: Sequence[ScoredRow],
+    setup: ScoringSetup,
+    work: ScoreWorker,
+) -> dict[str, dict[str, Judged]]:
+    """Task → patch → verdict, of all patches but the chosen; where that could not be measured, these are not tried."""
+    if not records:
+        say("note: --attempts has nothing to score: only runs of harness.py tell of attempts that were not chosen")
+        return {}
+    measured = [row.task.instance_id for row in scored if row.verdict.outcome.measured]
+    wanted = {instance_id: _others(records[instance_id]) for instance_id in measured}
+    found: dict[str, dict[str, Judged]] = {}
+    number, resolved = sum(map(len, wanted.values())), 0
+    if not number:
+        return found
+    with Progress("report attempts", number) as progress:
+        for job, result in setup.executor.run(work, _jobs(run, wanted)):
+            judged = save_attempt(run, work.tasks[job.instance_id], job, job.number, result)
+            found.setdefault(job.instance_id, {})[job.patch_id] = judged
+            resolved += judged.outcome == "resolved"
+            line = f"{job.instance_id} try {job.number}: {judged.outcome}"
+            progress.step(line, f"{resolved} resolved{setup.slowed}", measured=judged.outcome.measured)
+    return found
+
+
+def _others(record: PredictionSummary) -> dict[str, int]:
+    """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
+    found: dict[str, int] = {}
+    for attempt in record.all_results:
+        found.setdefault(attempt.patch_id, attempt.number)
+    left_out = {"", *(each.patch_id for each in record.all_results if each.number == record.number)}
+    return {patch: number for patch, number in found.items() if patch not in left_out}
+
+
+def _jobs(run: Run, wanted: Mapping[str, Mapping[str, int]]) -> Iterator[Other]:
+    """Read task by task, when their turn comes: all patches at once may be more than memory holds."""
+    for instance_id, others in wanted.items():
+        if not others:
+            continue
+        record = run.whole_prediction(instance_id)
+        for attempt in record.all_results:
+            if attempt.number in others.values():
+                yield Other(
+                    instance_id=instance_id,
+                    model_name_or_path=record.model_name_or_path,
+                    patch=clean(attempt.model_patch),
+                    number=attempt.number,
+                    patch_id=attempt.patch_id,
+                )

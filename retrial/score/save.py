@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from retrial import registry
+from dataclasses import replace
+
+from retrial import __version__, registry
 from retrial.errors import PatchError
 from retrial.grading import canaries
 from retrial.grading.judge import own_grader
 from retrial.language import ResultParser
 from retrial.patches import policy
+from retrial.protocols import Benchmark
 from retrial.reports.analysis.cases import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, eval_log, unmeasured
+from retrial.store.manifest import utc_now
 from retrial.store.runs import Run
 from retrial.system import run_log
 from retrial.system.secrets import MASKER
-from retrial.types import Task, Verdict
+from retrial.types import Task
 
 LONGEST_EXCERPT = 1000
 """Characters."""
@@ -24,23 +28,43 @@ LONGEST = 100
 """Letters of a model's name in the name of an attempt's log: its number must not be cut off."""
 
 
+def write_config(run: Run, benchmark: Benchmark, *, started: str = "", kind: str = "", **more: object) -> None:
+    """run.json of a run that this program makes; `more` is what only its kind has."""
+    provenance = benchmark.provenance
+    run.write_config(
+        {
+            "program": "report.py",
+            **({"kind": kind} if kind else {}),
+            "run": run.name,
+            "started": started or utc_now(),
+            "identity": {"benchmark": provenance["source"], "benchmark_digest": provenance["digest"]},
+            "provenance": dict(provenance),
+            **more,
+            "versions": {"retrial": __version__},
+        }
+    )
+
+
 def save_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> ScoredRow:
-    if isinstance(result, Exception):
-        run_log.broken("not measured", result, task=task.instance_id)
-        result = unmeasured(task, submission, result)
-    run.write_log(task.instance_id, submission.model_name_or_path, eval_log(result))
-    run.write_official(task.instance_id, official_report.files(result) if result.is_official else {})
-    return scored_row(result)
+    scored = _scored(task, submission, result)
+    run.write_log(task.instance_id, submission.model_name_or_path, eval_log(scored))
+    run.write_official(task.instance_id, official_report.files(scored) if scored.is_official else {})
+    return scored_row(scored)
 
 
 def save_attempt(run: Run, task: Task, submission: Submission, number: int, result: Scored | Exception) -> Judged:
     """Of a patch that was not chosen: its log, beside the chosen one's, and what scoring said of it."""
-    if isinstance(result, Exception):
-        run_log.broken("not measured", result, task=task.instance_id, attempt=number)
-        result = unmeasured(task, submission, result)
-    run.write_log(task.instance_id, f"{submission.model_name_or_path[:LONGEST]}.try-{number}", eval_log(result))
-    verdict = result.verdict
+    scored = _scored(task, submission, result, attempt=number)
+    run.write_log(task.instance_id, f"{submission.model_name_or_path[:LONGEST]}.try-{number}", eval_log(scored))
+    verdict = scored.verdict
     return Judged(outcome=verdict.outcome, reason="" if verdict.outcome.measured else verdict.reason, number=number)
+
+
+def _scored(task: Task, submission: Submission, result: Scored | Exception, **about: object) -> Scored:
+    if not isinstance(result, Exception):
+        return result
+    run_log.broken("not measured", result, task=task.instance_id, **about)
+    return unmeasured(task, submission, result)
 
 
 def scored_row(scored: Scored) -> ScoredRow:
@@ -49,7 +73,7 @@ def scored_row(scored: Scored) -> ScoredRow:
     return ScoredRow(
         task=scored.task,
         model_name_or_path=scored.submission.model_name_or_path,
-        verdict=_verdict(scored),
+        verdict=replace(scored.verdict, stdout=stdout(scored), stderr=stderr(scored), telling=""),
         void=scored.void,
         calibrated=scored.calibrated,
         cached=scored.cached,
@@ -58,23 +82,6 @@ def scored_row(scored: Scored) -> ScoredRow:
         canaries=canaries.shown(scored.canaries),
         standing=official_report.standing(scored) if scored.is_official else None,
         required=_required(scored),
-    )
-
-
-def _verdict(scored: Scored) -> Verdict:
-    verdict = scored.verdict
-    return Verdict(
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        tests=verdict.tests,
-        exit_code=verdict.exit_code,
-        seconds=verdict.seconds,
-        proof=verdict.proof,
-        stdout=stdout(scored),
-        stderr=stderr(scored),
-        dropped=verdict.dropped,
-        applied=verdict.applied,
-        official=verdict.official,
     )
 
 

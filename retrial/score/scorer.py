@@ -10,7 +10,7 @@ from retrial.errors import EnvironmentMissing, NotMeasured, TreeError
 from retrial.grading import tamper_report, verdict_cache
 from retrial.grading.calibration import calibrated
 from retrial.grading.judge import own_grader
-from retrial.grading.reference_runs import Reference, cached_reference, reference, reference_verdict, stub_passes
+from retrial.grading.reference_runs import Reference, reference
 from retrial.grading.run_check import check_selection, select
 from retrial.grading.tamper_report import Tampering
 from retrial.patches import policy
@@ -115,9 +115,23 @@ class Scorer:
         found = calibrated(task, answer, self.sandbox, self.verdicts)
         if found is not None and found.void:
             return found.void, True
-        known = known or cached_reference(task, answer, self.sandbox, self.verdicts)
-        void = known.void or stub_passes(task, answer, known, self.sandbox, self.verdicts) if known else ""
+        known = known or self._cached_reference(task, answer)
+        void = known.void or self._stub_passes(task, answer, known) if known else ""
         return void, found is not None
+
+    def _cached_reference(self, task: Task, answer: Answer) -> Reference | None:
+        """What the reference showed here when `--gold` was run; None when it was not."""
+        selection = select(task, answer.patch, policy.changed_paths(answer.patch))
+        found = None if isinstance(selection, Verdict) else self._cached(task, selection.patch, answer.check)
+        return Reference(verdict=found, cached=True) if found else None
+
+    def _stub_passes(self, task: Task, answer: Answer, known: Reference) -> str:
+        """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""
+        stub = self._cached(task, "", answer.check if answer.check.grader else known.strict(answer.check))
+        return "its untouched stub passes" if stub is not None and stub.resolved else ""
+
+    def _cached(self, task: Task, patch: str, check: Check) -> Verdict | None:
+        return self.verdicts.get(verdict_cache.key(task, patch, check, self.sandbox))
 
     def _verdict(
         self, task: Task, selection: Selection | Verdict, answer: Answer, known: Reference | None
@@ -148,8 +162,24 @@ class Scorer:
         grader = own_grader(check)
         if grader is None:
             return verdict
-        known = partial(reference_verdict, task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
+        known = partial(self._reference_verdict, task, answer)
         return grader.settle(check, verdict, known, is_reference=selection.patch == answer.patch)
+
+    def _reference_verdict(self, task: Task, answer: Answer) -> Verdict:
+        """What the reference's run shows where the benchmark itself says which tests must pass: asked only when in
+        doubt.
+
+        With the same canaries as any other run of its tests; run once, as `reference` is.
+        """
+        check = replace(answer.check, allow_skips=True)
+        name = verdict_cache.key(task, answer.patch, check, self.sandbox)
+        found = None if self.fresh else self.verdicts.get(name)
+        selection = select(task, answer.patch, policy.changed_paths(answer.patch))
+        if found is None and not isinstance(selection, Verdict):
+            found = check_selection(task, selection, check, self.sandbox)
+            if found.resolved:
+                self.verdicts.put(name, found)
+        return found or Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY)
 
 
 def _kept(check: Check) -> Check:
@@ -158,6 +188,10 @@ def _kept(check: Check) -> Check:
 
 
 def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
+    return Scored(submission=submission, task=task, verdict=verdict_of(error))
+
+
+def verdict_of(error: Exception) -> Verdict:
     """What a failure of our own looks like: never a model's."""
     outcome = Outcome.NOT_MEASURED
     if isinstance(error, EnvironmentMissing):
@@ -165,7 +199,7 @@ def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
     elif isinstance(error, TreeError):
         outcome = Outcome.RESET_FAILED
     reason = str(error) if isinstance(error, NotMeasured) else f"{type(error).__name__}: {error}"
-    return Scored(submission=submission, task=task, verdict=Verdict(outcome=outcome, reason=reason))
+    return Verdict(outcome=outcome, reason=reason)
 
 
 def eval_log(scored: Scored) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from retrial import registry
 from retrial.benchmarks.remote import RemoteParts
 from retrial.executors.limiter import sandboxes_at_once
+from retrial.grading.verdict_cache import Verdicts
 from retrial.options import ReportOptions
-from retrial.protocols import Context, Executor, WorkerNode
+from retrial.protocols import Benchmark, Context, Executor, WorkerNode
 from retrial.sandboxes import choose
 from retrial.sandboxes.prepare import prepare_all, unsupported_tasks
 from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
@@ -27,8 +27,6 @@ from retrial.types import Environment, EnvironmentFacts, Task
 AHEAD = 2
 """More workers than sandboxes: they bring images while the others' tests run."""
 
-ScorerMaker: TypeAlias = Callable[[WorkerNode], Scorer]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWorker:
@@ -37,47 +35,44 @@ class ScoreWorker:
     scorer: Scorer
     tasks: Mapping[str, Task]
     """By their ids."""
-    remote: Callable[[], ScorerMaker]
-    """Returns what makes the same scorer on another machine: asked only where there are others."""
+    options: ReportOptions
+    ready: frozenset[Environment]
+    """What its work needs and is there, or is brought when it is needed."""
+    used: UsedEnvironments
+    """Is told what sandboxes use elsewhere."""
 
     def __call__(self, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
         return self.scorer.score(self.tasks[submission.instance_id], submission)
 
     def elsewhere(self) -> Callable[[WorkerNode], ScoreWorker]:
-        return partial(_scoring, self.remote())
+        scorer = self.scorer
+        there = RemoteParts.of(self.options, scorer.benchmark, scorer.sandbox.name, self.ready)
+        # Only what its work needs: benchmark and sandbox are opened there, and so are the tasks.
+        same = partial(
+            Scorer, verdicts=scorer.verdicts, timeout=scorer.timeout, fresh=scorer.fresh, untouched=scorer.untouched
+        )
+        return partial(_scoring, there, same, self.options, self.used)
 
 
-def _scoring(make_scorer: ScorerMaker, site: WorkerNode) -> ScoreWorker:
-    scorer = make_scorer(site)
-    return ScoreWorker(scorer=scorer, tasks=by_id(scorer), remote=lambda: make_scorer)
+def _scoring(
+    there: RemoteParts, same: Callable[..., Scorer], options: ReportOptions, used: UsedEnvironments, site: WorkerNode
+) -> ScoreWorker:
+    there.enter()
+    scorer = same(benchmark=there.benchmark.open(), sandbox=there.sandbox.open(site, used))
+    return ScoreWorker(scorer=scorer, tasks=_by_id(scorer), options=options, ready=frozenset(), used=used)
 
 
-def by_id(scorer: Scorer) -> dict[str, Task]:
+def _by_id(scorer: Scorer) -> dict[str, Task]:
     """All tasks of its benchmark."""
     return {task.instance_id: task for task in scorer.benchmark.tasks()}
-
-
-def remote_scorer(
-    scorer: Scorer, options: ReportOptions, environments: frozenset[Environment], used: UsedEnvironments
-) -> ScorerMaker:
-    """What makes the same scorer on another machine; it can be pickled. `used` is told there what sandboxes use."""
-    there = RemoteParts.of(options, scorer.benchmark, scorer.sandbox.name, environments)
-    same = partial(
-        Scorer, verdicts=scorer.verdicts, timeout=scorer.timeout, fresh=scorer.fresh, untouched=scorer.untouched
-    )
-    return partial(_scorer, there, same, used)
-
-
-def _scorer(there: RemoteParts, same: Callable[..., Scorer], used: UsedEnvironments, site: WorkerNode) -> Scorer:
-    there.enter()
-    return same(benchmark=there.benchmark.open(), sandbox=there.sandbox.open(site, used))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringSetup:
     """Ready to be used."""
 
+    options: ReportOptions
     executor: Executor
     sandbox: ThrottledSandbox
     skipped: Mapping[str, str]
@@ -85,10 +80,21 @@ class ScoringSetup:
     described: Mapping[str, str]
     environments: Mapping[str, EnvironmentFacts]
 
-    def ready(self, tasks: Iterable[Task]) -> frozenset[Environment]:
-        """What these tasks need and is there, or is brought when it is needed."""
+    def worker(self, benchmark: Benchmark, tasks: Iterable[Task], *, untouched: bool = False) -> ScoreWorker:
+        """The work that these tasks of the benchmark are."""
+        scorer = Scorer(
+            benchmark=benchmark,
+            sandbox=self.sandbox,
+            verdicts=self.executor.share(Verdicts(paths.cache())),
+            timeout=self.options.test_timeout_seconds,
+            fresh=self.options.fresh,
+            untouched=untouched,
+        )
         wanted = {task.environment for task in tasks}
-        return frozenset(each for each in wanted if each.tree or each.name in self.environments)
+        # What is there, or is brought when it is needed.
+        ready = frozenset(each for each in wanted if each.tree or each.name in self.environments)
+        used = self.executor.share(self.sandbox.environments)
+        return ScoreWorker(scorer=scorer, tasks=_by_id(scorer), options=self.options, ready=ready, used=used)
 
     @property
     def slowed(self) -> str:
@@ -118,6 +124,7 @@ def set_up(options: ReportOptions, run: Run, tasks: Sequence[Task], left_out: Co
     kept = [task for task in tasks if task.instance_id not in left_out and task.instance_id not in missing]
     ready = prepare_all(sandbox, {task.environment for task in kept}, paths.cache(), say)
     return ScoringSetup(
+        options=options,
         executor=executor,
         sandbox=ThrottledSandbox(sandbox, at_once, UsedEnvironments(ready.broken), stop),
         skipped=missing,

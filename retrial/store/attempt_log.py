@@ -225,12 +225,8 @@ def _message_lines(where: str, old: Message | None, new: Message | None) -> Iter
         return
     yield f"{where}, role", old.role, new.role
     yield from _text_lines(f"{where} ({new.role})", old.content, new.content)
-    yield from _text_lines(f"{where} ({new.role}), calls", _calls(old), _calls(new))
+    yield from _text_lines(f"{where} ({new.role}), calls", _text(old.calls), _text(new.calls))
     yield from _text_lines(f"{where} ({new.role}), call_id", old.call_id, new.call_id)
-
-
-def _calls(message: Message) -> str:
-    return _text(message.calls)
 
 
 def _text_lines(where: str, old: str, new: str) -> Iterator[Compared]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from retrial.errors import UsageError
 from retrial.store.events import AttemptsDiscarded, TaskNotMeasured
-from retrial.store.manifest import GROUPS, Manifest
+from retrial.store.manifest import GROUPS, Manifest, utc_now
 from retrial.store.records import PredictionSummary, summary
 from retrial.store.runs import SAFE, Run
 from retrial.system.console import NOTE, one_line, pluralise, say
@@ -76,7 +75,7 @@ def find_run(home: Path, text: str) -> Run | None:
 
 def latest_run(home: Path) -> str:
     """The run of harness.py that was started last; its grid, if it belongs to one."""
-    now, found = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
+    now, found = utc_now(), []
     for run in _runs(home):
         try:
             manifest = run.manifest()

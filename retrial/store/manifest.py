@@ -5,6 +5,7 @@ The writer decides which fields it has; unknown fields are ignored, and missing 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +18,13 @@ GROUPS = {"grid": "a grid", "repeats": "a group of repeats"}
 """Kinds of what lists runs, for people."""
 
 
+def utc_now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFacts:
-    name: str = ""
+    name: str = field(default="", metadata=IF_GIVEN)
     isolated: bool | None = None
 
 

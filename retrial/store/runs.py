@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,11 @@ from retrial.chat import Usage
 from retrial.errors import UsageError
 from retrial.store import integrity, spending
 from retrial.store.journal import Journal
-from retrial.store.json_io import decode, read_json_file, read_object, to_json
+from retrial.store.json_io import decode, read_json_file, read_object, to_json, to_jsonl
 from retrial.store.manifest import Manifest
 from retrial.store.records import PredictionRecord, read_record
 from retrial.system import locks
-from retrial.system.files import (
-    sync_folder,
-    write_again,
-    write_atomically,
-    write_data,
-    write_if_other,
-)
+from retrial.system.files import sync_folder, write_again, write_atomically, write_data, write_if_other
 from retrial.system.locks import RunLock
 from retrial.system.secrets import MASKER
 
@@ -56,16 +48,23 @@ class Run:
         if not SAFE.fullmatch(name) or len(name) > 200:
             raise UsageError(f"'{name}' cannot be a run's name: use letters, digits and . _ + @ - (200 at most).")
         self.name = name
-        self.folder = home / "predictions" / name
-        self.logs = home / "logs" / name
+        self._lie_in(home / "predictions" / name, home / "logs" / name)
+
+    def _lie_in(self, folder: Path, logs: Path) -> None:
+        self.folder, self.logs = folder, logs
+        self.config_path = folder / "run.json"
+        self._copy_path = folder / "run.json.copy"
+        """Without run.json nobody could tell whether another go would ask the same questions."""
+        self.bundle_path = folder / "all_preds.jsonl"
+        self.results_path = folder / "results.json"
+        self.official_path = folder / "swebench-report.json"
 
     @classmethod
     def at(cls, folder: Path) -> Run:
         """One that lies elsewhere, such as a shard from another machine: to be read only."""
         real = folder.resolve()
         run = cls(real, real.name)
-        run.folder = real
-        run.logs = real.parents[1] / "logs" / real.name if len(real.parents) > 1 else real / "logs"
+        run._lie_in(real, real.parents[1] / "logs" / real.name if len(real.parents) > 1 else real / "logs")
         return run
 
     def with_logs_in(self, name: str) -> Run:
@@ -73,27 +72,6 @@ class Run:
         run = copy.copy(self)
         run.logs = self.logs / name
         return run
-
-    @property
-    def config_path(self) -> Path:
-        return self.folder / "run.json"
-
-    @property
-    def bundle_path(self) -> Path:
-        return self.folder / "all_preds.jsonl"
-
-    @property
-    def results_path(self) -> Path:
-        return self.folder / "results.json"
-
-    @property
-    def official_path(self) -> Path:
-        return self.folder / "swebench-report.json"
-
-    @property
-    def _copy_path(self) -> Path:
-        """Of run.json: without it nobody could tell whether another go would ask the same questions."""
-        return self.folder / "run.json.copy"
 
     def exists(self) -> bool:
         return self.config_path.is_file() or self._copy_path.is_file()
@@ -210,8 +188,7 @@ class Run:
         write_again(self.folder / f"{_safe(instance_id)}.md", chat.encode("utf-8", "replace"))
 
     def chat(self, instance_id: str) -> str:
-        path = self.folder / f"{_safe(instance_id)}.md"
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return _text(self.folder / f"{_safe(instance_id)}.md")
 
     def predictions(self) -> Iterator[PredictionRecord]:
         """Every finished task's record, by id, one after the other: they may be large.
@@ -253,12 +230,8 @@ class Run:
         return record
 
     def write_bundle(self, rows: list[dict[str, str]]) -> None:
-        import jsonlines
-
-        text = io.StringIO()
         # In ASCII: bytes that are no UTF-8 travel as surrogates, which no encoding can write.
-        jsonlines.Writer(text, dumps=partial(json.dumps, allow_nan=False)).write_all(rows)
-        write_data(self.bundle_path, MASKER.redact_data(text.getvalue().encode()), sure=True)
+        write_data(self.bundle_path, b"".join(map(to_jsonl, rows)), sure=True)
 
     def write_results(self, results: object) -> None:
         write_atomically(self.results_path, to_json(results))
@@ -277,8 +250,7 @@ class Run:
 
     def beside(self, name: str) -> str:
         """What is there of `BESIDE`; empty for nothing."""
-        path = self.folder / BESIDE[BESIDE.index(name)]
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return _text(self.folder / BESIDE[BESIDE.index(name)])
 
     def patches(self) -> dict[str, str]:
         """Of the bundle, by id."""
@@ -288,8 +260,7 @@ class Run:
         return {str(row["instance_id"]): str(row["model_patch"] or "") for row in rows}
 
     def log(self, instance_id: str, model: str) -> str:
-        path = self._log_path(instance_id, model)
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return _text(self._log_path(instance_id, model))
 
     def write_log(self, instance_id: str, model: str, text: str) -> None:
         write_if_other(self._log_path(instance_id, model), text.encode("utf-8", "replace"))
@@ -338,6 +309,10 @@ class Run:
     def keep_sums(self) -> None:
         """So that the next one need not read every journal."""
         write_data(self.folder / "journal" / spending.NAME, spending.content(self.folder / "journal"))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _safe(name: str) -> str:
