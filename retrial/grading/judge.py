@@ -40,10 +40,9 @@ def judge(check: Check, execution: Execution) -> Verdict:
     reader: ResultParser = registry.load(check.result_parser).parser()
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
-    tests, canaries = apart({} if isinstance(found, str) else found, check)
-    finding = _finding(
-        check, _without_canaries(check, reader, whole), tests, canaries, found if isinstance(found, str) else ""
-    )
+    results, unread = ({}, found) if isinstance(found, str) else (found, "")
+    tests, canaries = apart(results, check)
+    finding = _finding(check, _without_canaries(check, reader, whole), tests, canaries, unread)
     resolved = finding.outcome is Outcome.RESOLVED
     asserted = _asserted(check, reader, execution) if check.is_reference_run else ()
     return Verdict(
@@ -56,7 +55,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
         cpu_seconds=execution.cpu_seconds,
         proof=proof(check) if resolved else "",
         canary=", ".join(check.planted),
-        proved=_proved(check, asserted),
+        proved=tuple(name for name in check.planted if any(name in id for id in asserted)),
         proved_ids=asserted,
         changed=execution.changed,
         stdout=whole.stdout,
@@ -101,10 +100,6 @@ def proof(check: Check) -> str:
 def _asserted(check: Check, reader: ResultParser, execution: Execution) -> tuple[str, ...]:
     """Ids under which canaries failed by an assertion."""
     return tuple(sorted(test for test in reader.asserted(execution) if any(name in test for name in check.planted)))
-
-
-def _proved(check: Check, ids: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in check.planted if any(name in id for id in ids))
 
 
 def _finding(

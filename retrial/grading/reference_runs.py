@@ -29,7 +29,7 @@ class Reference:
     """What the reference solution showed here. Verdict and canaries are cached."""
 
     verdict: Verdict
-    canaries: tuple[Canary, ...] = ()
+    canaries: tuple[Canary, ...]
     """The best of those that the reference fails by an assertion."""
     cached: bool = field(default=False, repr=False)
     ran_out_of_time: bool = field(default=False, repr=False)
@@ -130,7 +130,7 @@ def _halves(group: Sequence[Canary]) -> list[Sequence[Canary]]:
 
 def _run(task: Task, patch: str, check: Check, group: Sequence[Canary], *, sandbox: Sandbox) -> Reference:
     if not group:
-        return Reference(verdict=run_check(task, patch, check, sandbox))
+        return Reference(verdict=run_check(task, patch, check, sandbox), canaries=())
     planted = replace(canaries.plant(check, group), is_reference_run=True)
     verdict = run_check(task, patch, planted, sandbox)
     proved = [

@@ -80,7 +80,7 @@ class Tampering:
         return not (self.rule or self.touched or self.changed or self.suspicious)
 
 
-def report(task: Task, patch: str, counted: str, check: Check | None, verdict: Verdict) -> Tampering:
+def report(task: Task, patch: str, counted: str, check: Check, verdict: Verdict) -> Tampering:
     """Of the whole `patch`, of which `counted` is the part that was scored."""
     return Tampering(
         rule=verdict.rule,
@@ -90,13 +90,13 @@ def report(task: Task, patch: str, counted: str, check: Check | None, verdict: V
     )
 
 
-def _touched(task: Task, patch: str, verdict: Verdict, check: Check | None) -> Iterator[Touched]:
+def _touched(task: Task, patch: str, verdict: Verdict, check: Check) -> Iterator[Touched]:
     dropped = set(verdict.dropped)
     for change in _changes(patch):
         for path in change.paths:
             if path in dropped:
                 dropped.discard(path)
-                there = path == change.old or (check is not None and path in check.files)
+                there = path == change.old or path in check.files
                 yield Touched(path=path, kind=_kind(task, change, path), done="restored" if there else "left out")
 
 

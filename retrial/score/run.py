@@ -81,18 +81,10 @@ def repeat_of(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
 
 def _score_once(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
     by_id = {task.instance_id: task for task in scoring.benchmark.tasks()}
-    tasks = [by_id[submission.instance_id] for submission in scoring.submissions]
-    setup = set_up(options, scoring.run, tasks, scoring.skipped)
-    with scoring.run.lock(SCORING):
-        return _score_on(options, scoring, setup, by_id)
-
-
-def _score_on(
-    options: ReportOptions, scoring: ScoringInput, setup: ScoringSetup, by_id: Mapping[str, Task]
-) -> tuple[Report, Results]:
+    setup = set_up(options, scoring.run, [by_id[each.instance_id] for each in scoring.submissions], scoring.skipped)
     left_out = {**scoring.skipped, **setup.skipped}
     jobs = [each for each in scoring.submissions if each.instance_id not in left_out]
-    with run_log.RunLog(scoring.run.logs, scoring.run.name, command_line()):
+    with scoring.run.lock(SCORING), run_log.RunLog(scoring.run.logs, scoring.run.name, command_line()):
         if not scoring.keep_first_results:
             _keep_config(scoring)
             _write_bundle(scoring, by_id)

@@ -123,7 +123,7 @@ class Scorer:
         """What the reference showed here when `--gold` was run; None when it was not."""
         selection = select(task, answer.patch, policy.changed_paths(answer.patch))
         found = None if isinstance(selection, Verdict) else self._cached(task, selection.patch, answer.check)
-        return Reference(verdict=found, cached=True) if found else None
+        return Reference(verdict=found, canaries=(), cached=True) if found else None
 
     def _stub_passes(self, task: Task, answer: Answer, known: Reference) -> str:
         """Why the task tells nothing although its reference passes; as far as `--null` has been run here."""

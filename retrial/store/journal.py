@@ -100,7 +100,8 @@ class Journal:
     def write(self, lines: bytes) -> None:
         """Whole lines, on disk when this returns."""
         with self._lock:
-            file = self._opened()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, _HOW, 0o666)
             try:
                 size = self._mended_size(file)
                 _add(file, lines, size)
@@ -110,13 +111,6 @@ class Journal:
         if not size:
             # A file that nobody can find is not on disk.
             sync_folder(self._path.parent)
-
-    def _opened(self) -> int:
-        try:
-            return os.open(self._path, _HOW, 0o666)
-        except FileNotFoundError:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self._path, _HOW, 0o666)
 
     def _mended_size(self, file: int) -> int:
         """Return the size of the file once its last line has an end."""

@@ -81,17 +81,15 @@ class Run:
         if not self.exists():
             raise UsageError(f"There is no run '{self.name}': {self.config_path} is missing.")
 
-    def _config(self) -> object:
-        self.refuse_missing()
-        try:
-            return read_object(self.config_path)
-        except UsageError as error:
-            return self._restored(str(error))
-
     def manifest(self) -> Manifest:
         """What run.json says. Raises: UsageError when there is no run, or it is not as any version writes it."""
+        self.refuse_missing()
         try:
-            return decode(self._config(), Manifest)
+            stored = read_object(self.config_path)
+        except UsageError as error:
+            stored = self._restored(str(error))
+        try:
+            return decode(stored, Manifest)
         except ValueError as error:
             raise UsageError(f"{self.config_path} is no run's: {error}.") from error
 

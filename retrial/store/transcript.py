@@ -200,7 +200,6 @@ def _call(number: int, reply: Reply) -> str:
 def _check(verdict: Verdict) -> Iterator[Part]:
     tests = Counter(verdict.tests.values())
     found = ", ".join(f"{number} {status}" for status, number in sorted(tests.items()))
-    output = "\n".join(part.rstrip() for part in (verdict.stdout, verdict.stderr) if part.rstrip())
     yield Part(text=f"check: {verdict.outcome}", heading=True)
     yield Part(text=_sentence(f"Tests: {found or 'none'}. {verdict.reason}"))
     if verdict.chosen:
@@ -210,7 +209,7 @@ def _check(verdict: Verdict) -> Iterator[Part]:
     if verdict.lint:
         yield Part(text="New errors (lint):")
         yield Part(text=_bounded("\n".join(verdict.lint)), language=TEXT)
-    if said := verdict.telling or output:
+    if said := verdict.telling or verdict.output:
         yield Part(text=_bounded(said), language=TEXT)
 
 
