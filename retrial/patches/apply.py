@@ -1,19 +1,37 @@
-"""Apply a patch, and make one: what a tree looks like afterwards, and what differs between two trees."""
+"""Files in a folder that somebody hostile may have changed, never through a symlink and never outside; apply a patch to
+such a folder or to a tree in memory, and make the patch that differs between two trees."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from retrial.errors import NotMeasured, PatchError
-from retrial.patches import git, untrusted_files
-from retrial.patches.git import decode, encode
+from retrial.patches import git
+from retrial.patches.git import check_name, decode, encode
 from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
-from retrial.patches.untrusted_files import File
 from retrial.system.files import scratch_folder
 
 MAX_COPIED_BYTES = 50_000_000
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK, so that a named pipe cannot hold us.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_THEIRS = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTEMPTY}
+_GONE = {*_THEIRS, errno.ENOENT, errno.EINVAL}
+
+
+class File(NamedTuple):
+    mode: str
+    """As git writes it."""
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +40,26 @@ class Patched:
     executable: frozenset[str]
 
 
-def patched(files: Mapping[str, bytes], patch: str, executable: Collection[str] = ()) -> Patched:
-    """The files after the patch: all of it or nothing, exactly where it says.
+def with_modes(contents: Mapping[str, bytes], modes: Mapping[str, str]) -> dict[str, File]:
+    """A tree; `modes` are given of those files that are not plain."""
+    return {path: File(modes.get(path, git.REGULAR), content) for path, content in contents.items()}
+
+
+def patched(files: Mapping[str, bytes], patch: str) -> Patched:
+    """The files after the patch, and those that it makes executable: all of it or nothing, exactly where it says.
 
     Raises: PatchError when it does not apply, or makes symlinks or submodules.
     """
     changes = parse(patch)
-    after = dict(files)
-    modes = set(executable)
-    before = {path: File(files[path], path in modes) for path in paths_of(changes) if path in files}
+    after, executable = dict(files), set[str]()
+    before = {path: File(git.REGULAR, files[path]) for path in paths_of(changes) if path in files}
     for path, file in _results(changes, before).items():
         after.pop(path, None)
-        modes.discard(path)
         if file is not None:
             after[path] = file.content
-            modes |= {path} if file.executable else set()
+            executable |= {path} if file.mode == git.EXECUTABLE else set()
     _check_folders(changes, after)
-    return Patched(after, frozenset(modes))
+    return Patched(after, frozenset(executable))
 
 
 def apply(folder: Path, patch: str) -> None:
@@ -47,24 +68,22 @@ def apply(folder: Path, patch: str) -> None:
     Raises: PatchError when it does not apply or would go through a symlink; then nothing has changed.
     """
     changes = parse(patch)
-    found = {path: untrusted_files.read(folder, path) for path in paths_of(changes)}
+    found = {path: read_below(folder, path) for path in paths_of(changes)}
     results = _results(changes, {path: file for path, file in found.items() if file is not None})
     for path, file in results.items():
         if file is not None:
-            untrusted_files.write(folder, path, file)
+            write_below(folder, path, file)
         elif found[path] is not None:
-            untrusted_files.remove(folder, path)
+            remove_below(folder, path)
 
 
-def diff(
-    before: Mapping[str, bytes],
-    after: Mapping[str, bytes],
-    modes: Mapping[str, str] | None = None,
-    *,
-    before_modes: Mapping[str, str] | None = None,
-) -> str:
-    """A git patch from one set of files to another; modes are given of those that are not plain files."""
-    old, new = _with_modes(before, before_modes or {}), _with_modes(after, modes or {})
+def diff(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
+    """A git patch from one set of plain files to another."""
+    return diff_trees(with_modes(before, {}), with_modes(after, {}))
+
+
+def diff_trees(old: Mapping[str, File], new: Mapping[str, File]) -> str:
+    """A git patch from one tree to another."""
     changed = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
     if not changed:
         return ""
@@ -77,12 +96,8 @@ def diff(
         return _diff_of_branches(git_dir)
 
 
-def _with_modes(files: Mapping[str, bytes], modes: Mapping[str, str]) -> dict[str, tuple[str, bytes]]:
-    return {path: (modes.get(path, git.REGULAR), content) for path, content in files.items()}
-
-
-def _size(files: Mapping[str, tuple[str, bytes]]) -> int:
-    return sum(len(content) for _, content in files.values())
+def _size(files: Mapping[str, File]) -> int:
+    return sum(len(file.content) for file in files.values())
 
 
 def _diff_of_branches(git_dir: Path) -> str:
@@ -101,19 +116,23 @@ def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[st
         if not change.regular:
             raise PatchError(f"The patch makes or changes something that is no file: '{change.name}'.")
     _check_copies(changes, before)
-    with scratch_folder(sum(len(file.content) for file in before.values())) as folder:
+    with scratch_folder(_size(before)) as folder:
         # Only what is touched is laid out, so no .gitattributes of the tree can change a byte on its way.
         work, git_dir = folder / "work", folder / "git"
         work.mkdir()
         git.init_repository(git_dir)
         for path, file in before.items():
-            untrusted_files.write(work, path, file)
+            write_below(work, path, file)
         git_apply("--apply", "--numstat", "-z", changes=changes, cwd=work, git_dir=git_dir)
         return {path: _file(work / path) for path in paths_of(changes)}
 
 
 def _file(path: Path) -> File | None:
-    return File(path.read_bytes(), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
+    return File(_mode(path.stat()), path.read_bytes()) if path.is_file() else None
+
+
+def _mode(status: os.stat_result) -> str:
+    return git.EXECUTABLE if status.st_mode & 0o100 else git.REGULAR
 
 
 def git_apply(
@@ -159,3 +178,115 @@ def _check_folders(changes: Iterable[Change], after: Mapping[str, bytes]) -> Non
 def _folders(path: str) -> Iterator[str]:
     while path := path.rpartition("/")[0]:
         yield path
+
+
+def read_below(root: Path, path: str, most: int = -1) -> File | None:
+    """A regular file, or so many of its first bytes; None when there is nothing.
+
+    Raises: PatchError when the path leaves the folder, goes through a symlink, or is not a regular file.
+    """
+    try:
+        with _parent(root, path) as (folder, name):
+            opened = os.open(name, _READ, dir_fd=folder)
+            try:
+                status = os.fstat(opened)
+                if not stat.S_ISREG(status.st_mode):
+                    raise PatchError(f"'{path}' is not a regular file.")
+                with os.fdopen(opened, "rb", closefd=False) as file:
+                    return File(_mode(status), file.read(most))
+            finally:
+                os.close(opened)
+    except FileNotFoundError:
+        return None
+
+
+def write_below(root: Path, path: str, file: File) -> None:
+    """Put a new file in the place of whatever file or symlink is there; makes its folders.
+
+    Raises: PatchError as `read_below` does.
+    """
+    with _parent(root, path, create=True) as (folder, name):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        _make(name, file, folder)
+
+
+def lay_out(root: Path, files: Mapping[str, File]) -> None:
+    """Make all files of a tree, links too, in an empty folder that nobody else knows of yet. All folders come first, so
+    no link can stand for one although nothing is looked at on the way.
+
+    Raises: PatchError when a path leaves the folder or cannot be made.
+    """
+    path = ""
+    try:
+        for path in {path.rpartition("/")[0] for path in files} - {""}:
+            os.makedirs(root / check_name(path), exist_ok=True)
+        for path, file in files.items():
+            _make(f"{root}/{check_name(path)}", file)
+    except (OSError, ValueError) as error:
+        raise PatchError(f"'{path}' cannot be made: {getattr(error, 'strerror', '') or error}.") from error
+
+
+def _make(path: str, file: File, folder: int | None = None) -> None:
+    if file.mode == git.SYMLINK:
+        os.symlink(os.fsdecode(file.content), path, dir_fd=folder)
+        return
+    opened = os.open(path, _CREATE, 0o777 if file.mode == git.EXECUTABLE else 0o666, dir_fd=folder)
+    with os.fdopen(opened, "wb") as new:
+        new.write(file.content)
+
+
+def remove_below(root: Path, path: str) -> None:
+    """Remove a file, and the folders that it leaves empty, as git does.
+
+    Raises: PatchError as `read_below` does.
+    """
+    with _parent(root, path) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        try:
+            with _parent(root, path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except PatchError:
+            return
+
+
+@contextmanager
+def _parent(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    """The folder that holds `path`, opened step by step so that no step can be a symlink, and the file's own name."""
+    *folders, name = check_name(path).split("/")
+    try:
+        opened = os.open(root, _FOLDER)
+        try:
+            for folder in folders:
+                opened = _step(opened, folder, create)
+            yield opened, name
+        finally:
+            os.close(opened)
+    except OSError as error:
+        if error.errno in _THEIRS:
+            raise PatchError(f"'{path}' goes through a symlink or cannot be a file here: {error.strerror}.") from error
+        raise
+
+
+def _step(opened: int, folder: str, create: bool) -> int:
+    try:
+        inner = os.open(folder, _FOLDER, dir_fd=opened)
+    except FileNotFoundError:
+        if not create:
+            raise
+        os.mkdir(folder, dir_fd=opened)
+        inner = os.open(folder, _FOLDER, dir_fd=opened)
+    os.close(opened)
+    return inner
+
+
+@contextmanager
+def passing_over_changes() -> Iterator[None]:
+    """Pass over what is no longer what it was a moment ago: an agent that asks for tests goes on with its work."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise

@@ -8,8 +8,7 @@ import stat
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -131,14 +130,19 @@ def clone(root: Path, repository: str, commit: str) -> Path:
         raise TreeError(f"'{commit}' is no commit of {repository}: its 40 hexadecimal digits are needed.")
     if _has(folder, commit):
         return folder
-    with _locked(folder, repository) as lock:
-        if not (folder / WHOLE).exists():
-            _fetch_all(folder, repository, lock)
-        if not _has(folder, commit):
-            # Newer than the clone, or on no branch any more. The ref keeps it from being cleaned away.
-            _fetch(folder, repository, wanted=f"{commit}:refs/retrial/{commit}", lock=lock)
-        if not _has(folder, commit):
-            raise TreeError(f"{commit} in {repository} is not a commit: look for the right one in the task's row.")
+    waiting = partial(say, f"Waiting for another process that is cloning {repository} …")
+    with _threads[folder], file_lock(folder.with_suffix(".lock"), on_wait=waiting) as lock:
+        try:
+            if not (folder / WHOLE).exists():
+                _fetch_all(folder, repository, lock)
+            if not _has(folder, commit):
+                # Newer than the clone, or on no branch any more. The ref keeps it from being cleaned away.
+                _fetch(folder, repository, wanted=f"{commit}:refs/retrial/{commit}", lock=lock)
+            if not _has(folder, commit):
+                raise TreeError(f"{commit} in {repository} is not a commit: look for the right one in the task's row.")
+        finally:
+            # A helper that git left running may have it open too.
+            release(lock)
     return folder
 
 
@@ -152,18 +156,6 @@ def _has(folder: Path, commit: str) -> bool:
     if not (folder / WHOLE).exists():
         return False
     return git.run("cat-file", "-e", f"{commit}^{{commit}}", cwd=folder, git_dir=folder).returncode == 0
-
-
-@contextmanager
-def _locked(folder: Path, repository: str) -> Iterator[int]:
-    """For one thread of one process at a time; gives the lock's descriptor."""
-    waiting = partial(say, f"Waiting for another process that is cloning {repository} …")
-    with _threads[folder], file_lock(folder.with_suffix(".lock"), on_wait=waiting) as lock:
-        try:
-            yield lock
-        finally:
-            # A helper that git left running may have it open too.
-            release(lock)
 
 
 def _fetch_all(folder: Path, repository: str, lock: int) -> None:

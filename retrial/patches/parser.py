@@ -98,11 +98,6 @@ def parse(patch: str) -> tuple[Change, ...]:
     return _parse_once(patch) if len(patch) <= REMEMBERED else _parse(patch)
 
 
-@functools.lru_cache(maxsize=64)
-def _parse_once(patch: str) -> tuple[Change, ...]:
-    return _parse(patch)
-
-
 def _parse(patch: str) -> tuple[Change, ...]:
     text = normalise(patch)
     if len(encode(text)) > MAX_BYTES:
@@ -125,6 +120,9 @@ def _parse(patch: str) -> tuple[Change, ...]:
     if sum(change.kind is ChangeKind.COPIED for change in changes) > MAX_COPIES:
         raise PatchError(f"The patch makes more than {MAX_COPIES} copies of files.")
     return tuple(changes)
+
+
+_parse_once = functools.lru_cache(maxsize=64)(_parse)
 
 
 @dataclass(frozen=True, slots=True)

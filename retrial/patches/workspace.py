@@ -11,18 +11,27 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import translate
 from pathlib import Path
 from typing import TypeAlias
 
 from retrial.errors import NotMeasured, PatchError, TreeError
-from retrial.patches import apply, git, untrusted_files
+from retrial.patches import git
+from retrial.patches.apply import (
+    File,
+    diff_trees,
+    lay_out,
+    passing_over_changes,
+    read_below,
+    remove_below,
+    with_modes,
+    write_below,
+)
 from retrial.patches.git import check_name, decode, encode
-from retrial.patches.untrusted_files import File
 from retrial.system.files import everything, nameable, permit, scratch_folder
 from retrial.types import Tree
 
-CACHES = ("__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", "node_modules/", "*.pyc")
+CACHES = re.compile(r"__pycache__/|\.pytest_cache/|\.ruff_cache/|\.mypy_cache/|node_modules/|.*\.pyc", re.DOTALL)
+"""Names of files, and with a `/` at the end of folders, under which new files are not edits."""
 MAX_FILE_BYTES = 10_000_000
 MAX_BYTES = 20_000_000
 """Of all that was edited: it is held in memory, and an agent may leave files of any size and number."""
@@ -31,8 +40,6 @@ FILE_BYTES = 4_000
 LARGE = 500
 """Files; fewer are read as quickly as they are looked at."""
 
-_Found: TypeAlias = tuple[str, bytes]
-"""Mode and content."""
 Signature: TypeAlias = tuple[int, ...]
 
 
@@ -42,10 +49,7 @@ class Folder:
     def __init__(
         self,
         root: Path,
-        base: Mapping[str, bytes],
-        modes: Mapping[str, str] | None = None,
-        *,
-        ignored: tuple[str, ...] = CACHES,
+        base: Mapping[str, File],
         untouched: Mapping[str, Signature] | None = None,
     ) -> None:
         """`untouched` tells by their signature which files need not be read to know that they are as in the base."""
@@ -53,25 +57,21 @@ class Folder:
         self.omitted: tuple[str, ...] = ()
         """What the last diff left out because no patch can hold it: odd names, huge files."""
         self._base = base
-        self._modes = modes or {}
         self._folders = _folders(base)
-        self._ignored = re.compile("|".join(map(translate, ignored)) or r"(?!)")
         self._untouched = untouched or {}
-        self._last: tuple[dict[str, _Found], str] | None = None
+        self._last: tuple[dict[str, File], str] | None = None
 
     def diff(self) -> str:
         """Everything that differs from the base, new files included, as we read it."""
         found = self._found()
         if self._last is None or self._last[0] != found:
-            contents = {path: content for path, (_, content) in found.items()}
-            modes = {path: mode for path, (mode, _) in found.items()}
-            self._last = found, apply.diff(self._base, contents, modes, before_modes=self._modes)
+            self._last = found, diff_trees(self._base, found)
         return self._last[1]
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None when there is none, or when it lies outside."""
         try:
-            file = untrusted_files.read(self.root, path)
+            file = read_below(self.root, path)
         except PatchError:
             return None
         return file.content if file else None
@@ -79,15 +79,15 @@ class Folder:
     def write(self, path: str, content: bytes) -> None:
         """Raises: PatchError when the path leaves the workspace or goes through a symlink."""
         try:
-            old = untrusted_files.read(self.root, path)
+            old = read_below(self.root, path)
         except PatchError:
             old = None
-        untrusted_files.write(self.root, path, File(content, old is not None and old.executable))
+        write_below(self.root, path, File(old.mode if old else git.REGULAR, content))
 
     def remove(self, path: str) -> None:
         """Raises: PatchError as `write` does, or when there is no such file."""
         try:
-            untrusted_files.remove(self.root, path)
+            remove_below(self.root, path)
         except FileNotFoundError as error:
             raise PatchError(f"There is no file '{path}' to remove.") from error
 
@@ -104,25 +104,25 @@ class Folder:
             os.lchown(self.root, user, user)
         self._untouched = signatures(self.root, still, self.root)
 
-    def _found(self) -> dict[str, _Found]:
-        """Path → mode and content of every file and symlink that a patch can hold."""
-        found: dict[str, _Found] = {}
+    def _found(self) -> dict[str, File]:
+        """Every file and symlink that a patch can hold, by its path."""
+        found: dict[str, File] = {}
         omitted: list[str] = []
         room = MAX_BYTES
         for path, entry in self._in_order():
-            with untrusted_files.changing():
+            with passing_over_changes():
                 signature = self._untouched.get(path)
                 if signature and signature == _signature(entry.stat(follow_symlinks=False)):
-                    found[path] = self._original(path)
-                elif content := _content(self.root, entry, path, min(room, MAX_FILE_BYTES)):
-                    found[path] = content
-                    if path not in self._base or content != self._original(path):
-                        room -= len(content[1]) + FILE_BYTES
+                    found[path] = self._base[path]
+                elif file := _file(self.root, entry, path, min(room, MAX_FILE_BYTES)):
+                    found[path] = file
+                    if file != self._base.get(path):
+                        room -= len(file.content) + FILE_BYTES
                 else:
                     omitted.append(path)
         self.omitted = tuple(sorted(omitted))
         # What cannot be said in a patch is not said: such a file of the base is neither changed nor deleted.
-        return found | {path: self._original(path) for path in omitted if path in self._base}
+        return found | {path: self._base[path] for path in omitted if path in self._base}
 
     def _in_order(self) -> list[tuple[str, os.DirEntry[str]]]:
         """Files of the base first, then those that its own .gitignore files do not hide, small ones first: should there
@@ -132,7 +132,7 @@ class Folder:
             del entries[path]
         sizes = {}
         for path, entry in entries.items():
-            with untrusted_files.changing():
+            with passing_over_changes():
                 sizes[path] = entry.stat(follow_symlinks=False).st_size
         return [
             (path, entries[path])
@@ -140,31 +140,39 @@ class Folder:
         ]
 
     def _hidden(self, paths: list[str]) -> list[str]:
-        """What the agent wrote into .gitignore files does not matter."""
-        rules = {path: content for path, content in self._base.items() if path.rpartition("/")[2] == ".gitignore"}
-        return _ignored_by(
-            {path: content for path, content in rules.items() if self._modes.get(path) != git.SYMLINK}, paths
-        )
-
-    def _original(self, path: str) -> _Found:
-        return self._modes.get(path, git.REGULAR), self._base[path]
+        """Which new paths the base's .gitignore files hide. What the agent wrote into such files does not matter."""
+        names = [path for path in self._base if path.rpartition("/")[2] == ".gitignore"]
+        rules = {path: self._base[path] for path in names if self._base[path].mode != git.SYMLINK}
+        if not rules or not paths:
+            return []
+        with scratch_folder() as folder:
+            work, git_dir = folder / "work", folder / "git"
+            work.mkdir()
+            git.init_repository(git_dir, bare=False)
+            for path, file in rules.items():
+                write_below(work, path, file)
+            # A file may be called `:!x`, which git would take for an order.
+            stdin = b"".join(b"./" + encode(path) + b"\0" for path in paths)
+            done = git.run(
+                "check-ignore", "--no-index", "-z", "--stdin", git_dir=git_dir, work_tree=work, cwd=work, stdin=stdin
+            )
+        if done.returncode > 1:
+            raise NotMeasured(f"git could not read the .gitignore files: {done.complaint}.")
+        return [decode(path.removeprefix(b"./")) for path in done.stdout.split(b"\0")[:-1]]
 
     def _walk(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         folders = [("", False)] if self.root.is_dir() and not self.root.is_symlink() else []
         while folders:
             folder, ignored = folders.pop()
             for entry in _entries(self.root / folder):
-                path, hidden = folder + entry.name, ignored or self._is_ignored(entry)
-                if entry.is_dir(follow_symlinks=False):
+                path, is_folder = folder + entry.name, entry.is_dir(follow_symlinks=False)
+                hidden = ignored or bool(CACHES.fullmatch(f"{entry.name}/" if is_folder else entry.name))
+                if is_folder:
                     # A file of the base is looked at even where new files would be ignored.
                     if not hidden or path in self._folders:
                         folders.append((path + "/", hidden))
                 elif not hidden or path in self._base:
                     yield path, entry
-
-    def _is_ignored(self, entry: os.DirEntry[str]) -> bool:
-        name = entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
-        return self._ignored.match(name) is not None
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
@@ -179,64 +187,52 @@ def _folders(paths: Iterable[str]) -> set[str]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
     found: list[os.DirEntry[str]] = []
-    with untrusted_files.changing():
+    with passing_over_changes():
         permit(folder, 0o500)
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if entry.name.lower() != ".git" and nameable(entry)]
     return found
 
 
-def _content(root: Path, entry: os.DirEntry[str], path: str, most: int) -> _Found | None:
-    """Mode and content; None for pipes and the like, for what is too large, and for names that no patch may have."""
+def _file(root: Path, entry: os.DirEntry[str], path: str, most: int) -> File | None:
+    """None for pipes and the like, for what is too large, and for names that no patch may have."""
     found = entry.stat(follow_symlinks=False)
     try:
         check_name(path)
         if found.st_size > most:
             return None
         if entry.is_symlink():
-            return git.SYMLINK, os.fsencode(os.readlink(entry.path))
+            return File(git.SYMLINK, os.fsencode(os.readlink(entry.path)))
         if not stat.S_ISREG(found.st_mode):
             return None
         permit(Path(entry.path), 0o400)
         # From the root: a folder on the way may by now be a link to somewhere else. And it may have grown.
-        file = untrusted_files.read(root, path, most + 1)
+        file = read_below(root, path, most + 1)
     except PatchError:
         return None
-    if file is None or len(file.content) > most:
-        return None
-    return git.EXECUTABLE if file.executable else git.REGULAR, file.content
+    return file if file and len(file.content) <= most else None
 
 
 @contextmanager
-def open_workspace(
-    tree: Tree, parent: Path | None = None, *, name: str = "work", ignored: tuple[str, ...] = CACHES
-) -> Iterator[Folder]:
-    """A fresh workspace, gone afterwards. `ignored` are globs of file names, and with a `/` at the end of folder names,
-    under which new files are not edits.
+def open_workspace(tree: Tree, parent: Path | None = None) -> Iterator[Folder]:
+    """A fresh workspace, gone afterwards.
 
     Raises: TreeError when the files cannot be laid out.
     """
-    base, modes = tree.files(), tree.modes()
-    size = sum(len(content) for content in base.values())
-    with scratch_folder(size, parent) as holder:
-        root = holder / check_name(name)
+    base = with_modes(tree.files(), tree.modes())
+    with scratch_folder(sum(len(file.content) for file in base.values()), parent) as holder:
+        root = holder / "work"
         root.mkdir()
         try:
-            untrusted_files.fill(root, base, modes)
+            lay_out(root, base)
         except PatchError as error:
             raise TreeError(f"The task's tree cannot be laid out: {error}") from error
-        _commit(root, base, modes)
-        untouched = signatures(root, base) if len(base) >= LARGE else {}
-        yield Folder(root, base, modes, ignored=ignored, untouched=untouched)
-
-
-def _commit(root: Path, base: Mapping[str, bytes], modes: Mapping[str, str]) -> None:
-    """One commit, the same on every machine; no remote, no tag, no hook, no other history."""
-    git_dir = root / ".git"
-    git.init_repository(git_dir, bare=False)
-    files = {path: (modes.get(path, git.REGULAR), content) for path, content in base.items()}
-    git.commit(git_dir, "main", files)
-    git.write_index(git_dir, files)
+        # One commit, the same on every machine; no remote, no tag, no hook, no other history.
+        git_dir = root / ".git"
+        git.init_repository(git_dir, bare=False)
+        git.commit(git_dir, "main", base)
+        git.write_index(git_dir, base)
+        yield Folder(root, base, signatures(root, base) if len(base) >= LARGE else {})
 
 
 def signatures(root: Path, paths: Iterable[str], last: Path | None = None) -> dict[str, Signature]:
@@ -259,23 +255,3 @@ def _look(path: str) -> Signature | None:
 
 def _signature(found: os.stat_result) -> Signature:
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _ignored_by(rules: Mapping[str, bytes], paths: list[str]) -> list[str]:
-    """Which new paths these .gitignore files hide."""
-    if not rules or not paths:
-        return []
-    with scratch_folder() as folder:
-        work, git_dir = folder / "work", folder / "git"
-        work.mkdir()
-        git.init_repository(git_dir, bare=False)
-        for path, content in rules.items():
-            untrusted_files.write(work, path, File(content))
-        # A file may be called `:!x`, which git would take for an order.
-        names = b"".join(b"./" + encode(path) + b"\0" for path in paths)
-        done = git.run(
-            "check-ignore", "--no-index", "-z", "--stdin", git_dir=git_dir, work_tree=work, cwd=work, stdin=names
-        )
-    if done.returncode > 1:
-        raise NotMeasured(f"git could not read the .gitignore files: {done.complaint}.")
-    return [decode(path.removeprefix(b"./")) for path in done.stdout.split(b"\0")[:-1]]

@@ -12,7 +12,7 @@ from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.grading import tamper_report
 from retrial.grading.run_check import select
 from retrial.grading.tamper_report import Suspicion, Tampering, Touched
-from retrial.patches.apply import diff
+from retrial.patches.apply import diff, diff_trees, with_modes
 from retrial.types import Outcome, Task, Verdict
 
 BENCHMARK = Exercism(DEMO, "demo", 2)
@@ -25,7 +25,7 @@ TEST = next(iter(CHECK.files))
 def report(changes: dict[str, bytes | None], modes: dict[str, str] | None = None, task: Task = TASK) -> Tampering:
     before = {**task.tree.files(), TEST: CHECK.files[TEST]}
     after = {path: content for path, content in {**before, **changes}.items() if content is not None}
-    patch = diff(before, after, modes)
+    patch = diff_trees(with_modes(before, {}), with_modes(after, modes or {}))
     selection = select(task, patch)
     assert not isinstance(selection, Verdict)
     verdict = Verdict(outcome=Outcome.RESOLVED, dropped=selection.dropped)

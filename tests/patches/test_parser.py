@@ -27,12 +27,6 @@ def test_a_patch_that_makes_a_file_executable_says_so() -> None:
     assert patched(BASE, PLAIN).executable == frozenset()
 
 
-def test_a_file_that_was_executable_stays_so_unless_the_patch_says_otherwise() -> None:
-    assert patched(BASE, PLAIN, executable={"add.py", "notes.txt"}).executable == {"add.py", "notes.txt"}
-    back = section("add.py", "add.py", "old mode 100755", "new mode 100644")
-    assert patched(BASE, back, executable={"add.py"}).executable == frozenset()
-
-
 def test_a_rename_moves_the_file() -> None:
     assert after(sample("ok_rename")) == {
         "sum.py": STUB,
