@@ -8,16 +8,16 @@ import re
 import select
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from retrial.errors import RetrialError
 from retrial.system import locks
 from retrial.system.console import say
 from retrial.system.files import remove_all, scratch_prefix
-from retrial.system.locks import ExpiredLease, ResourceKind
+from retrial.system.locks import ResourceKind
 
 LOOKS = 10
 DYING_SECONDS = 5.0
@@ -34,34 +34,21 @@ def remove(more: Mapping[ResourceKind, Remover]) -> None:
     """
     removers = {**REMOVERS, **more}
     for dead in locks.expired_leases():
-        removed = dict[ResourceKind, int]()
+        removed = Counter[ResourceKind]()
         whole = dead.whole
         for kind, place in dead.made:
-            whole &= _removed(dead, kind, partial(removers[kind], dead.name, place), removed)
+            try:
+                for what in removers[kind](dead.name, place):
+                    removed[kind] += 1
+                    _LOG.info("Removed an orphan: %s", what, extra={"kind": str(kind), "owner": dead.name})
+            except (OSError, RetrialError) as error:
+                _LOG.warning("Could not remove %s of a killed program: %s", kind, error, extra={"owner": dead.name})
+                whole = False
         if removed:
             things = ", ".join(f"{number} {kind if number > 1 else kind.one}" for kind, number in removed.items())
             say(f"Removed what a program that was killed had left (pid {dead.pid}): {things}")
         if whole:
-            _forget(dead)
-
-
-def _removed(
-    dead: ExpiredLease, kind: ResourceKind, remover: Callable[[], Iterator[str]], removed: dict[ResourceKind, int]
-) -> bool:
-    try:
-        for what in remover():
-            removed[kind] = removed.get(kind, 0) + 1
-            _LOG.info("Removed an orphan: %s", what, extra={"kind": str(kind), "owner": dead.name})
-    except (OSError, RetrialError) as error:
-        _LOG.warning("Could not remove %s of a killed program: %s", kind, error, extra={"owner": dead.name})
-        return False
-    return True
-
-
-def _forget(dead: ExpiredLease) -> None:
-    # Somebody else's cache: then they will.
-    with suppress(OSError):
-        dead.forget()
+            dead.forget()
 
 
 def _folders(owner: str, place: str) -> Iterator[str]:

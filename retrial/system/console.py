@@ -89,7 +89,7 @@ def first_few(names: Sequence[str], most: int = SHOWN) -> str:
 
 def printable(text: str) -> str:
     """In one line, with nothing in it that a terminal would obey or that cannot be written: tests name themselves."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+    return one_line(" ".join(text.split()))
 
 
 def one_line(text: str) -> str:

@@ -273,7 +273,9 @@ class ExpiredLease:
     _path: Path
 
     def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+        # In somebody else's cache: then they will.
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 def expired_leases() -> Generator[ExpiredLease, None, None]:
@@ -295,7 +297,8 @@ def _read(path: Path, content: bytes) -> ExpiredLease | None:
     first, *rest = content.splitlines() or [b""]
     try:
         told = json.loads(first)
-        theirs, pid = _host(told), int(told["pid"])
+        theirs = Host(machine=told["machine"], boot=told["boot"], namespaces=told.get("namespaces", ""))
+        pid = int(told["pid"])
     except (ValueError, KeyError, TypeError):
         return None
     if not this_host().reaches(theirs):
@@ -304,10 +307,6 @@ def _read(path: Path, content: bytes) -> ExpiredLease | None:
     seen = {each for each in made if each[0] is ResourceKind.CONTAINERS or this_host().sees(theirs)}
     in_order = tuple(sorted(seen, key=lambda each: (kinds.index(each[0]), each[1])))
     return ExpiredLease(name=path.name, pid=pid, made=in_order, whole=seen == made, _path=path)
-
-
-def _host(told: Mapping[str, str]) -> Host:
-    return Host(machine=told["machine"], boot=told["boot"], namespaces=told.get("namespaces", ""))
 
 
 def _made(line: bytes) -> tuple[ResourceKind, str] | None:

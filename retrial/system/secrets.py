@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TextIO
+from typing import Any, TextIO, cast
 from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN = "***"
@@ -146,28 +146,39 @@ class SecretMasker:
     def redacting_stream(self, stream: TextIO) -> TextIO:
         """The same stream, for text that is masked on its way."""
         # Also where nothing is learned yet: what is written later may hold what is learned by then.
-        return _MaskedStream(stream, self) if hasattr(stream, "buffer") else _MaskedText(stream, self)
+        return cast(TextIO, _MaskedStream(stream, self))
 
 
 MASKER = SecretMasker()
 """What this process knows."""
 
 
-class _MaskedStream(io.TextIOWrapper):
+class _MaskedStream:
+    """A stream for text that is masked on its way. What stands for one need have no more than `write` and `flush`."""
+
     def __init__(self, stream: TextIO, known: SecretMasker) -> None:
-        # What cannot be written to this terminal must not end what was measured.
-        super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
-        # Held, for with it would go the buffer.
+        if isinstance(stream, io.TextIOWrapper):
+            # What cannot be written to this terminal must not end what was measured.
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
         self._stream, self._known = stream, known
 
     def write(self, text: str) -> int:
         with self._though_unread():
-            super().write(self._known.redact(text))
+            self._stream.write(self._known.redact(text))
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.write("".join(lines))
 
     def flush(self) -> None:
         with self._though_unread():
-            super().flush()
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return bool(getattr(self._stream, "isatty", bool)())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     @contextmanager
     def _though_unread(self) -> Iterator[None]:
@@ -175,31 +186,12 @@ class _MaskedStream(io.TextIOWrapper):
         try:
             yield
         except BrokenPipeError:
+            if not isinstance(self._stream, io.TextIOWrapper):
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
+            os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
-            super().flush()
-
-
-class _MaskedText(io.TextIOBase, TextIO):
-    """For a stream of text that has no bytes below it, such as an `io.StringIO`."""
-
-    def __init__(self, stream: TextIO, known: SecretMasker) -> None:
-        self._stream, self._known = stream, known
-
-    def writable(self) -> bool:
-        return True
-
-    def isatty(self) -> bool:
-        # What stands for a stream need not have all of a stream's methods.
-        return bool(getattr(self._stream, "isatty", bool)())
-
-    def write(self, text: str) -> int:
-        self._stream.write(self._known.redact(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
+            self._stream.flush()
 
 
 def _distinct(values: Iterable[str], shortest: int) -> frozenset[str]:
