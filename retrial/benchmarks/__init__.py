@@ -42,7 +42,9 @@ def select_tasks(
     Raises: UsageError for an unknown task or language, or when nothing is left.
     """
     wanted = {_find(name, tasks).instance_id for name in names} or {task.instance_id for task in tasks}
-    _known_languages(languages, tasks)
+    known = sorted({task.language for task in tasks})
+    if unknown := sorted(set(languages) - set(known)):
+        raise UsageError(f"There is no task in '{unknown[0]}' here; languages: {', '.join(known)}.")
     order = sorted(tasks, key=lambda task: task.instance_id)
     random.Random(seed).shuffle(order)
     chosen = [task for task in order if task.instance_id in wanted and (not languages or task.language in languages)]
@@ -61,10 +63,3 @@ def _find(name: str, tasks: Sequence[Task]) -> Task:
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"it has {len(tasks)} tasks, such as {tasks[0].instance_id}."
     raise UsageError(f"There is no task '{name}' in {tasks[0].benchmark}; {hint}")
-
-
-def _known_languages(languages: Sequence[str], tasks: Sequence[Task]) -> None:
-    known = sorted({task.language for task in tasks})
-    unknown = sorted(set(languages) - set(known))
-    if unknown:
-        raise UsageError(f"There is no task in '{unknown[0]}' here; languages: {', '.join(known)}.")

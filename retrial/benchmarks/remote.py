@@ -22,38 +22,6 @@ VARIABLES = ("RETRIAL_CACHE", "RETRIAL_BASE_IMAGE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerEnv:
-    """What the process takes over from this one. Its variables hold keys: never show it."""
-
-    folder: str
-    """What paths in the options are relative to."""
-    variables: Mapping[str, str] = field(repr=False)
-    secrets: frozenset[str] = field(repr=False)
-    guesses: frozenset[str] = field(repr=False)
-
-    @classmethod
-    def current(cls, variables: Iterable[str] = ()) -> WorkerEnv:
-        """Return the environment of this process, with these variables beside `VARIABLES`."""
-        found = {name: os.environ[name] for name in {*VARIABLES, *variables} if name in os.environ}
-        return cls(
-            folder=os.getcwd(),
-            # There too, agents may not see what lies at home.
-            variables={"RETRIAL_HOME": str(paths.home()), **found},
-            secrets=MASKER.values,
-            guesses=MASKER.guesses,
-        )
-
-    def enter(self) -> None:
-        """Take it over. To be called first, by a process that does nothing else."""
-        with suppress(OSError):
-            os.chdir(self.folder)
-        os.environ.update(self.variables)
-        MASKER.add(*self.secrets, shortest=1)
-        MASKER.guess(*self.guesses, shortest=1)
-        sys.stderr = MASKER.redacting_stream(sys.stderr)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteBenchmark:
     """The benchmark that was opened here, for another machine; it can be pickled."""
 
@@ -76,11 +44,15 @@ class RemoteBenchmark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteParts:
-    """All that a worker needs of this machine; it can be pickled."""
+    """All that a worker needs of this machine; it can be pickled. Its variables hold keys: never show it."""
 
-    env: WorkerEnv
     benchmark: RemoteBenchmark
     sandbox: RemoteSandbox
+    folder: str
+    """What paths in the options are relative to."""
+    variables: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    guesses: frozenset[str] = field(repr=False)
 
     @classmethod
     def of(
@@ -91,14 +63,25 @@ class RemoteParts:
         environments: Iterable[Environment],
         variables: Iterable[str] = (),
     ) -> RemoteParts:
-        """`sandbox` is the name of the one that was chosen here; `variables` are those that the work needs."""
+        """`sandbox` is the name of the one that was chosen here; `variables` are those that the work needs, beside
+        `VARIABLES`."""
+        found = {name: os.environ[name] for name in {*VARIABLES, *variables} if name in os.environ}
         return cls(
-            env=WorkerEnv.current(variables),
             benchmark=RemoteBenchmark.of(options, benchmark),
             sandbox=RemoteSandbox.of(options, sandbox, environments),
+            folder=os.getcwd(),
+            # There too, agents may not see what lies at home.
+            variables={"RETRIAL_HOME": str(paths.home()), **found},
+            secrets=MASKER.values,
+            guesses=MASKER.guesses,
         )
 
     def enter(self) -> None:
         """Take over the environment. To be called first, by a process that does nothing else."""
-        self.env.enter()
+        with suppress(OSError):
+            os.chdir(self.folder)
+        os.environ.update(self.variables)
+        MASKER.add(*self.secrets, shortest=1)
+        MASKER.guess(*self.guesses, shortest=1)
+        sys.stderr = MASKER.redacting_stream(sys.stderr)
         remove_orphans()

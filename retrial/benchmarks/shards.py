@@ -186,7 +186,8 @@ class Together:
         for shard, each in self.foreign_shards:
             yield f"'{each.run.name}' {self._why_not(shard, each)}"
         yield from self._other_settings()
-        twice = [str(number) for number, times in self._numbers().items() if times > 1]
+        numbers = Counter(shard.number for shard, _ in self.given)
+        twice = [str(number) for number, times in numbers.items() if times > 1]
         if twice:
             yield f"given more than once of the {self.first.of} shards of '{self.whole}': {first_few(twice)}"
         if self.overlapping:
@@ -196,11 +197,8 @@ class Together:
             what = (
                 f"{pluralise(number, 'task')}, not measured but where another run has {'it' if number == 1 else 'them'}"
             )
-            numbers = first_few([str(shard.number) for shard in self.missing])
-            yield f"missing of the {self.first.of} shards of '{self.whole}': {numbers}, with {what}"
-
-    def _numbers(self) -> Counter[int]:
-        return Counter(shard.number for shard, _ in self.given)
+            names = first_few([str(shard.number) for shard in self.missing])
+            yield f"missing of the {self.first.of} shards of '{self.whole}': {names}, with {what}"
 
     def _why_not(self, shard: Shard, each: RunHistory) -> str:
         """It is none of them."""
@@ -227,13 +225,9 @@ def together(found: Sequence[RunHistory]) -> Together | None:
         return None
     first, run = cut[0][0], cut[0][1].run
     whole = base_run_name(run.name)
-
-    def is_own(shard: Shard, each: RunHistory) -> bool:
+    given, foreign = list[tuple[Shard, RunHistory]](), list[tuple[Shard, RunHistory]]()
+    for shard, each in cut:
         # Parts of another selection leave tasks out that nobody would miss.
-        return (base_run_name(each.run.name), shard.of, shard.digest) == (whole, first.of, first.digest)
-
-    return Together(
-        whole=whole,
-        given=tuple((shard, each) for shard, each in cut if is_own(shard, each)),
-        foreign_shards=tuple((shard, each) for shard, each in cut if not is_own(shard, each)),
-    )
+        is_own = (base_run_name(each.run.name), shard.of, shard.digest) == (whole, first.of, first.digest)
+        (given if is_own else foreign).append((shard, each))
+    return Together(whole=whole, given=tuple(given), foreign_shards=tuple(foreign))

@@ -119,8 +119,9 @@ class Exercism:
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
         exercises = [self._exercises[instance_id] for instance_id in sorted(self._exercises)]
+        languages = {exercise.language.name: exercise.language for exercise in exercises}
         # Made once for each language: of thousands of tasks they would take most of the memory.
-        shared = {name: self._shared(language) for name, language in _languages(exercises).items()}
+        shared = {name: self._shared(language) for name, language in languages.items()}
         return tuple(self._task(exercise, shared[exercise.language.name]) for exercise in exercises)
 
     def _shared(self, language: Language) -> partial[Task]:
@@ -152,11 +153,13 @@ class Exercism:
     @cached_property
     def _exercises(self) -> Mapping[str, Exercise]:
         problems: list[str] = []
-        found = [
-            exercise
-            for folder, language in folders(self.root, problems)
-            if language in self._languages and (exercise := _read(folder, language, problems))
-        ]
+        found: list[Exercise] = []
+        for folder, language in folders(self.root, problems):
+            if language in self._languages:
+                try:
+                    found.append(read_exercise(folder, language))
+                except UsageError as error:
+                    problems.append(str(error))
         if problems:
             raise integrity.refuse(problems)
         if not found:
@@ -193,19 +196,6 @@ def make(context: Context) -> Exercism | None:
 
 def known() -> tuple[str, ...]:
     return (*BUNDLED, *SOURCES, "<path of a folder in Exercism layout>")
-
-
-def _read(folder: Path, language: str, problems: list[str]) -> Exercise | None:
-    """None when something is wrong with it."""
-    try:
-        return read_exercise(folder, language)
-    except UsageError as error:
-        problems.append(str(error))
-        return None
-
-
-def _languages(exercises: Iterable[Exercise]) -> dict[str, Language]:
-    return {exercise.language.name: exercise.language for exercise in exercises}
 
 
 def _commit(root: Path) -> str:

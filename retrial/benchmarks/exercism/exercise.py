@@ -79,15 +79,15 @@ class Exercise:
 
     @property
     def instructions(self) -> str:
-        return "\n\n".join(_document(f"{self.root}/{path}") for path in self.documents)
+        texts = [_text(f"{self.root}/{path}", MOST_TEXT) for path in self.documents]
+        return "\n\n".join(text.replace("\r\n", "\n").replace("\r", "\n").strip() for text in texts)
 
 
-def _document(path: str) -> str:
+def _text(path: str, most: int) -> str:
     try:
-        text = read_real_file(path, MOST_TEXT).decode("utf-8", "replace")
+        return read_real_file(path, most).decode("utf-8", "replace")
     except OSError as error:
         raise _unreadable(error) from error
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def folders(root: Path, problems: list[str]) -> Iterable[tuple[Path, str]]:
@@ -130,9 +130,11 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
     files = {kind: _names(config, kind, root, scanned) for kind in ("solution", "test", "editor", "example")}
     if not files["solution"] or not files["test"]:
         raise UsageError(f"{root / CONFIG} must name at least one solution file and one test file.")
-    plain = [path for path in there if _may_be_shown(path) and path not in files["example"]]
+    visible = [path for path in there if not _is_hidden(path) and not path.endswith(".pyc")]
+    plain = [path for path in visible if path not in files["example"]]
     # Test files that no list names are tests all the same: they must not reach an agent, and are put back for a check.
-    tests = {*files["test"], *(path for path in plain if _is_test(path, language) and path not in files["solution"])}
+    unlisted = [path for path in plain if policy.matches(path, language.tests) and path not in files["solution"]]
+    tests = {*files["test"], *unlisted}
     more = [path for path in language.reference_files if path in scanned]
     return Exercise(
         instance_id=f"aider_{language.name}_{root.name.replace('-', '_')}",
@@ -151,13 +153,7 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
 
 
 def _says(root: Path, there: Collection[str], path: str, pattern: str) -> bool:
-    if path not in there:
-        return False
-    try:
-        text = read_real_file(f"{root}/{path}", MOST).decode("utf-8", "replace")
-    except OSError as error:
-        raise _unreadable(error) from error
-    return re.search(pattern, text) is not None
+    return path in there and re.search(pattern, _text(f"{root}/{path}", MOST)) is not None
 
 
 @functools.cache
@@ -165,10 +161,6 @@ def _language(name: str) -> Language:
     """One for all of its exercises: there may be thousands."""
     language: Language = registry.module("languages", name).make()
     return language
-
-
-def _is_test(path: str, language: Language) -> bool:
-    return policy.matches(path, language.tests)
 
 
 def _beside(plain: Iterable[str], files: Mapping[str, tuple[str, ...]], language: Language) -> tuple[str, ...]:
@@ -196,7 +188,8 @@ def _scan(root: Path, build_folders: tuple[str, ...]) -> set[str]:
         with os.scandir(f"{root}/{folder}") as entries:
             for entry in entries:
                 path = f"{folder}{entry.name}"
-                if entry.name in CACHES or path in build_folders or _is_foreign(path):
+                foreign = _is_hidden(path) and not f"{path}/".startswith((META, DOCUMENTS))
+                if foreign or entry.name in CACHES or path in build_folders:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{path}/")
@@ -209,16 +202,8 @@ def _scan(root: Path, build_folders: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _is_foreign(path: str) -> bool:
-    return _is_hidden(path) and not f"{path}/".startswith((META, DOCUMENTS))
-
-
 def _is_hidden(path: str) -> bool:
     return path.startswith(".") or "/." in path
-
-
-def _may_be_shown(path: str) -> bool:
-    return not _is_hidden(path) and not path.endswith(".pyc")
 
 
 def _names(config: Mapping[str, Json], kind: str, root: Path, there: Collection[str]) -> tuple[str, ...]:

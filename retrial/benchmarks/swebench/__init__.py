@@ -122,8 +122,7 @@ class SweBench:
             for name, lean in _SCRIPTS.items()
         }
         seconds = SECONDS if self._visible_tests == "all" else VISIBLE_SECONDS
-        reinstall = self._reinstall(secrets.eval_script)
-        check = self._check(scripts, _required(row), seconds, lint=True, reinstall=reinstall)
+        check = self._check(secrets.eval_script, scripts, _required(row), seconds, lint=True)
         return replace(check, patience=PATIENCE, chosen=chosen[:most])
 
     def answer(self, instance_id: str) -> Answer:
@@ -143,10 +142,12 @@ class SweBench:
             files=_test_files(row, secrets.test_patch),
         )
         assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
-        check = self._check(scripts, required, SECONDS, more=assets, reinstall=self._reinstall(secrets.eval_script))
+        check = self._check(secrets.eval_script, scripts, required, SECONDS)
         look = eval_scripts.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
-        return Answer(patch=normalise(secrets.patch), check=replace(check, prebuild=fetched))
+        return Answer(
+            patch=normalise(secrets.patch), check=replace(check, files={**check.files, **assets}, prebuild=fetched)
+        )
 
     def _chosen(self, row: DatasetRow, hidden_tests: Iterable[str], edited: Iterable[str]) -> tuple[str, ...]:
         """The test files to run, as they are at the base commit; none for the whole suite."""
@@ -158,23 +159,22 @@ class SweBench:
 
     def _check(
         self,
+        eval_script: str,
         scripts: Mapping[str, str],
         required: OfficialTests,
         seconds: float,
         *,
         lint: bool = False,
-        more: Mapping[str, bytes] | None = None,
-        reinstall: Reinstall | None = None,
     ) -> Check:
         return Check(
             script=container_script.RUN,
-            files={**{name: text.encode() for name, text in scripts.items()}, **(more or {})},
+            files={name: text.encode() for name, text in scripts.items()},
             result_parser="",
             timeout=seconds,
             lint=lint,
             allow_skips=lint,
             grader=GRADER,
-            grader_data=OfficialCheck(tests=required, reinstall=reinstall),
+            grader_data=OfficialCheck(tests=required, reinstall=self._reinstall(eval_script)),
             limits=LIMITS,
             network=self._network,
         )

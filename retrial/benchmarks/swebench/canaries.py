@@ -91,7 +91,9 @@ def candidates(required: OfficialTests, files: Mapping[str, bytes]) -> tuple[Can
         for canary in python_canary.of_file(module)
         if canary.strong and not DOCUMENTED.match(canary.text.partition(NAME)[2])
     ]
-    shortest = sorted(_one_of_each(strong), key=lambda canary: len(canary.text))
+    # The best copy of every test.
+    best = {canary.of.partition(":")[0]: canary for canary in reversed(strong)}
+    shortest = sorted(best.values(), key=lambda canary: len(canary.text))
     return (weak, *shortest[:COPIES])
 
 
@@ -144,11 +146,6 @@ def set_own_status(log: str, tests: Mapping[str, Status], check: Check) -> str:
         # Only behind its end, where our own script has written it.
         tail = re.sub(rf"{re.escape(STATUS)}: {status}(?!\d)", f"{STATUS}: 0", tail)
     return head + mark + tail
-
-
-def _one_of_each(strong: list[Canary]) -> list[Canary]:
-    """The best copy of every test."""
-    return list({canary.of.partition(":")[0]: canary for canary in reversed(strong)}.values())
 
 
 def _named(tests: tuple[str, ...]) -> python_canary.Wanted:

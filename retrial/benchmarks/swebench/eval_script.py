@@ -40,7 +40,7 @@ def hidden(script: str, *, network: bool, lean: bool, assets: str = "") -> str:
     `assets` is the folder in the job with files for the tree that the test patch cannot carry.
     """
     lines = _edited(script, lambda line: _prepared(line, network=network, lean=lean))
-    start, end = _start(lines), _end(lines)
+    start, end = _place(START, lines), _place(END, lines)
     copied = [f'cp -R "${JOB}/{assets}/." .'] if assets else []
     return _whole([*lines[:start], *copied, INSERT_TESTS_MARKER, *lines[start:end]], network=network)
 
@@ -53,7 +53,7 @@ def looking(script: str, paths: Iterable[str]) -> str:
         f'[ ! -f {shlex.quote(path)} ] || cp {shlex.quote(path)} "${REPORTS}/{number}" || exit 1'
         for number, path in enumerate(paths)
     ]
-    return "\n".join([*lines[: _start(lines)], *copied, "exit 0", ""])
+    return "\n".join([*lines[: _place(START, lines)], *copied, "exit 0", ""])
 
 
 def trial(script: str, state: str) -> str:
@@ -62,7 +62,7 @@ def trial(script: str, state: str) -> str:
     `state` is the program in the job that prints what is installed: before, and again if the install worked.
     """
     lines = _edited(script, _without_tests)
-    lines = lines[: _start(lines)]
+    lines = lines[: _place(START, lines)]
     places = [number for number, line in enumerate(lines) if _INSTALL.search(line)]
     if not places:
         return ""
@@ -77,13 +77,13 @@ def trial(script: str, state: str) -> str:
 def copies(script: str) -> bool:
     """Whether an install puts copies of files elsewhere, so that changes in the tree alone are not seen."""
     lines = _edited(script, _without_tests)
-    return any(_INSTALL.search(line) and not _EDITABLE.search(line) for line in lines[: _start(lines)])
+    return any(_INSTALL.search(line) and not _EDITABLE.search(line) for line in lines[: _place(START, lines)])
 
 
 def visible(script: str, arguments: Iterable[str], test_files: Collection[str], *, network: bool, lean: bool) -> str:
     """The same with other tests: nothing of the test patch, its files or their names is left in it."""
     lines = _edited(script, lambda line: _without_tests(_prepared(line, network=network, lean=lean)))
-    start = _start(lines)
+    start = _place(START, lines)
     tests = " ".join(shlex.quote(argument) for argument in arguments)
     before = [line for line in lines[:start] if line]
     command = bare_command(script, test_files).replace(TESTS, tests).rstrip()
@@ -144,12 +144,8 @@ def _edited(script: str, change: Callable[[str], str]) -> list[str]:
     return found
 
 
-def _start(lines: list[str]) -> int:
-    return next(number for number, line in enumerate(lines) if START in line)
-
-
-def _end(lines: list[str]) -> int:
-    return next(number for number, line in enumerate(lines) if END in line)
+def _place(marker: str, lines: list[str]) -> int:
+    return next(number for number, line in enumerate(lines) if marker in line)
 
 
 def _whole(lines: list[str], *, network: bool) -> str:

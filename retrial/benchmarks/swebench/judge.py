@@ -44,25 +44,23 @@ def judge(check: Check, required: OfficialTests, execution: Execution) -> Verdic
     """Pure: the same execution is always the same verdict."""
     seen = _see(check, required, execution)
     finding = _finding(check, required, execution, seen)
-    resolved = finding.outcome is Outcome.RESOLVED
-    shown = Verdict(
+    run = Verdict(
         outcome=finding.outcome,
-        reason=finding.reason,
         tests=seen.tests,
         exit_code=execution.exit_code,
         seconds=execution.seconds,
         cpu_seconds=execution.cpu_seconds,
-        proof="log" if resolved else "",
+        proof="log",
         canary=", ".join(check.planted),
         proved=seen.proved,
         erred=seen.erred,
         stdout=container_script.written(seen.transcript) or execution.stdout,
         stderr=execution.stderr,
-        telling="" if resolved else _telling(finding.reason, seen.transcript.log),
         applied=seen.transcript.applied,
         official=_official(check, execution, seen),
     )
-    if not resolved:
+    shown = _with(run, finding)
+    if not shown.resolved:
         return shown
     # In phase 1 and of the reference itself nothing is known that it could be held against.
     return _with(shown, _explained(shown)) if check.allow_skips else resolve_dispute(required, shown)
@@ -117,10 +115,8 @@ def resolve_dispute(required: OfficialTests, shown: Verdict, reference: Verdict 
 
 
 def _with(shown: Verdict, finding: Judgement) -> Verdict:
-    telling = (
-        "" if finding.outcome is Outcome.RESOLVED else _telling(finding.reason, container_script.read(shown.stdout).log)
-    )
-    proof = shown.proof if finding.outcome is Outcome.RESOLVED else ""
+    resolved = finding.outcome is Outcome.RESOLVED
+    proof, telling = (shown.proof, "") if resolved else ("", _telling(finding.reason, shown))
     return replace(
         shown, outcome=finding.outcome, reason=finding.reason, rule=finding.rule, proof=proof, telling=telling
     )
@@ -307,8 +303,9 @@ def _meant(test: str, tests: Mapping[str, Status]) -> list[str]:
     return [name for name in tests if name.startswith(test)]
 
 
-def _telling(reason: str, log: str) -> str:
+def _telling(reason: str, shown: Verdict) -> str:
     """What went wrong: which tests, and the end of what they printed, without those that passed."""
+    log = container_script.read(shown.stdout).log
     # The first two lines are the rest of the marker's and the shell's trace of the command.
     printed = log.partition(official_grader.START)[2].partition(official_grader.END)[0].splitlines()[2:]
     lines = [

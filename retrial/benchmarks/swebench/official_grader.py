@@ -6,9 +6,11 @@ its graders need none of that. So an empty package object of that name is put in
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -17,12 +19,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from retrial.benchmarks.swebench.reinstall import Reinstall
 from retrial.errors import UsageError
+from retrial.store.json_io import decode, to_exact_jsonl
 from retrial.types import Status
 
 GRADER = "benchmarks.swebench.grader"
@@ -107,106 +110,110 @@ class Grade:
     """All that the parser saw, required or not."""
 
 
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
+
+
+def _patient(otherwise: Found) -> Callable[[Callable[Arguments, Found]], Callable[Arguments, Found]]:
+    """Make a reader of a log, its last argument, return `otherwise` when it comes to no end.
+
+    Official patterns can take the square of a line's length, or of the log's, and nothing can stop them in a thread: an
+    odd log is read by a process that can be ended.
+    """
+
+    def patient(reader: Callable[Arguments, Found]) -> Callable[Arguments, Found]:
+        @functools.wraps(reader)
+        def read(*arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+            _module("grading")
+            log = str(arguments[-1])
+            if sum(len(line) ** 2 for line in log.split("\n")) + log.count(SLOW) * len(log) <= ORDINARY:
+                return reader(*arguments, **named)
+            request = to_exact_jsonl([reader.__name__, arguments])
+            variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            try:
+                done = subprocess.run(READING, input=request, env=variables, capture_output=True, timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                return otherwise
+            if done.returncode:
+                return otherwise
+            found: Found = decode(json.loads(done.stdout), get_type_hints(reader)["return"])
+            return found
+
+        return read
+
+    return patient
+
+
+def answer() -> None:
+    """In that process."""
+    name, arguments = json.load(sys.stdin)
+    reader = inspect.unwrap(globals()[name])
+    found = reader(*map(decode, arguments, get_type_hints(reader).values()))
+    sys.stdout.buffer.write(to_exact_jsonl(found))
+
+
+NOT_READ = Grade(resolved=False, found=False, tests={})
+
+
+@_patient(NOT_READ)
 def grade(required: OfficialTests, log: str) -> Grade:
     """Raises: UsageError when the package is not there."""
-    resolved, found, tests = _patiently(_grade, required, log, otherwise=(False, False, {}))
-    return Grade(resolved=resolved, found=found, tests={test: Status(status) for test, status in tests.items()})
-
-
-def failures(required: OfficialTests, log: str) -> frozenset[str]:
-    """Tests of Python that any line behind the first marker calls failed, whatever others say of them.
-
-    The official map holds the last word on each, and a patch can have that by printing when all is over.
-    """
-    return frozenset(_patiently(_failures, required, log, otherwise=()))
-
-
-def report(instance_id: str, required: OfficialTests, patch: str, log: str) -> dict[str, Any] | None:
-    """The content of the official report.json of one instance that was run; None where its parser gives up."""
-    found: dict[str, Any] | None = _patiently(_report, required, log, instance_id, patch, otherwise=None)
-    return found
-
-
-def failure(log: str) -> tuple[str, bool]:
-    """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
-    reason, sure = _patiently(_failure, OfficialTests(parser=""), log, otherwise=("", False))
-    return reason, sure
-
-
-def network_missing(log: str) -> str:
-    """What the log says of it, in the words that the official classifier knows if it can be; empty for nothing."""
-    found = next(filter(None, (sign.search(log) for sign in _NO_NETWORK)), None)
-    return found[0] if found else ""
-
-
-def _grade(required: OfficialTests, log: str) -> tuple[bool, bool, dict[str, str]]:
     grading, spec = _module("grading"), _spec(required)
     try:
         with _file(log) as path:
             found, readable = grading.get_logs_eval(spec, path)
     except UNREADABLE:
         # A line that its parser did not think of, which a patch may well have printed.
-        return False, False, {}
+        return NOT_READ
     wanted = {"FAIL_TO_PASS": spec.FAIL_TO_PASS, "PASS_TO_PASS": spec.PASS_TO_PASS}
     kind = _module("constants").EvalType(required.eval_type)
     report = grading.get_eval_tests_report(found, wanted, eval_type=kind)
     full = _module("constants").ResolvedStatus.FULL.value
     resolved = bool(readable) and grading.get_resolution_status(report) == full
-    tests = {str(test): str(_STATUSES.get(str(status), Status.ERROR)) for test, status in found.items()}
-    return resolved, bool(readable), tests
+    tests = {str(test): _STATUSES.get(str(status), Status.ERROR) for test, status in found.items()}
+    return Grade(resolved=resolved, found=bool(readable), tests=tests)
 
 
-def _failures(required: OfficialTests, log: str) -> list[str]:
+@_patient(frozenset[str]())
+def failures(required: OfficialTests, log: str) -> frozenset[str]:
+    """Tests of Python that any line behind the first marker calls failed, whatever others say of them.
+
+    The official map holds the last word on each, and a patch can have that by printing when all is over.
+    """
     parser = _module("log_parsers").PARSER_REGISTRY[required.parser]
     if _language(parser) != "python":
-        return []
+        return frozenset()
     spec, found = _spec(required), set[str]()
     for line in {line for line in log.partition(START)[2].split("\n") if _FAILURE.search(line)}:
         with suppress(*UNREADABLE):
             found |= {str(test) for test, status in parser(line, spec).items() if status in ("FAILED", "ERROR")}
-    return sorted(found)
+    return frozenset(found)
 
 
-def _report(required: OfficialTests, log: str, instance_id: str, patch: str) -> dict[str, Any] | None:
+@_patient(dict[str, Any]())
+def report(instance_id: str, required: OfficialTests, patch: str, log: str) -> dict[str, Any]:
+    """The content of the official report.json of one instance that was run; empty where its parser gives up."""
     prediction = {"instance_id": instance_id, "model_patch": patch}
     try:
         with _file(log) as path:
             return dict(_module("grading").get_eval_report(_spec(required), prediction, path, True))
     except UNREADABLE:
-        return None
+        return {}
 
 
-def _failure(required: OfficialTests, log: str) -> tuple[str, bool]:
+@_patient(("", False))
+def failure(log: str) -> tuple[str, bool]:
+    """(Official reason for a log that looks like a broken environment, whether that is sure); ("", False) for none."""
     module = _module("infra_failure")
     with _file(log) as path:
         found = module.classify_logs(path)
     return (str(found[0]), found[1] == module.TIER_ENVIRONMENT) if found else ("", False)
 
 
-def _patiently(reader: Callable[..., Any], required: OfficialTests, log: str, *more: str, otherwise: Any) -> Any:
-    """What it says of the log; `otherwise` when it comes to no end.
-
-    Official patterns can take the square of a line's length, or of the log's, and nothing can stop them in a thread: an
-    odd log is read by a process that can be ended.
-    """
-    _module("grading")
-    if sum(len(line) ** 2 for line in log.split("\n")) + log.count(SLOW) * len(log) <= ORDINARY:
-        return reader(required, log, *more)
-    request = json.dumps([reader.__name__, asdict(required), log, *more])
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    try:
-        done = subprocess.run(READING, input=request.encode(), env=variables, capture_output=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return otherwise
-    return json.loads(done.stdout) if done.returncode == 0 else otherwise
-
-
-def answer() -> None:
-    """In that process."""
-    name, known, log, *more = json.load(sys.stdin)
-    lists = {field: tuple(value) for field, value in known.items() if isinstance(value, list)}
-    reader = {each.__name__: each for each in (_grade, _failures, _report, _failure)}[name]
-    json.dump(reader(OfficialTests(**{**known, **lists}), log, *more), sys.stdout)
+def network_missing(log: str) -> str:
+    """What the log says of it, in the words that the official classifier knows if it can be; empty for nothing."""
+    found = next(filter(None, (sign.search(log) for sign in _NO_NETWORK)), None)
+    return found[0] if found else ""
 
 
 @contextmanager
