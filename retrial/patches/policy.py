@@ -108,11 +108,11 @@ def writable(task: Task, path: str, base: Collection[str]) -> bool:
         return not matches(path, task.protected_globs)
     if path in task.editable:
         return True
-    name = PurePosixPath(path).name
+    file = PurePosixPath(path)
     return (
         path not in base
-        and _folder(path) in {_folder(editable) for editable in task.editable}
-        and any(fnmatchcase(name, glob) for glob in task.new_file_globs)
+        and file.parent in {PurePosixPath(editable).parent for editable in task.editable}
+        and any(fnmatchcase(file.name, glob) for glob in task.new_file_globs)
         and not matches(path, task.protected_globs)
     )
 
@@ -130,7 +130,3 @@ def _compiled(globs: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     without = [glob for glob in globs if "/" not in glob]
     by_name, by_path = (re.compile("|".join(map(translate, each)) or "(?!)") for each in (without, with_slash))
     return by_name, by_path
-
-
-def _folder(path: str) -> PurePosixPath:
-    return PurePosixPath(path).parent

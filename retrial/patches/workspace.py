@@ -15,17 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from retrial.errors import NotMeasured, PatchError, TreeError
-from retrial.patches import git
-from retrial.patches.apply import (
-    File,
-    diff_trees,
-    lay_out,
-    passing_over_changes,
-    read_below,
-    remove_below,
-    with_modes,
-    write_below,
-)
+from retrial.patches import apply, git
+from retrial.patches.apply import File
 from retrial.patches.git import check_name, decode, encode
 from retrial.system.files import everything, nameable, permit, scratch_folder
 from retrial.types import Tree
@@ -46,12 +37,7 @@ Signature: TypeAlias = tuple[int, ...]
 class Folder:
     """A workspace on this machine."""
 
-    def __init__(
-        self,
-        root: Path,
-        base: Mapping[str, File],
-        untouched: Mapping[str, Signature] | None = None,
-    ) -> None:
+    def __init__(self, root: Path, base: Mapping[str, File], untouched: Mapping[str, Signature] | None = None) -> None:
         """`untouched` tells by their signature which files need not be read to know that they are as in the base."""
         self.root = root
         self.omitted: tuple[str, ...] = ()
@@ -65,13 +51,13 @@ class Folder:
         """Everything that differs from the base, new files included, as we read it."""
         found = self._found()
         if self._last is None or self._last[0] != found:
-            self._last = found, diff_trees(self._base, found)
+            self._last = found, apply.diff_trees(self._base, found)
         return self._last[1]
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None when there is none, or when it lies outside."""
         try:
-            file = read_below(self.root, path)
+            file = apply.read_below(self.root, path)
         except PatchError:
             return None
         return file.content if file else None
@@ -79,15 +65,15 @@ class Folder:
     def write(self, path: str, content: bytes) -> None:
         """Raises: PatchError when the path leaves the workspace or goes through a symlink."""
         try:
-            old = read_below(self.root, path)
+            old = apply.read_below(self.root, path)
         except PatchError:
             old = None
-        write_below(self.root, path, File(old.mode if old else git.REGULAR, content))
+        apply.write_below(self.root, path, File(old.mode if old else git.REGULAR, content))
 
     def remove(self, path: str) -> None:
         """Raises: PatchError as `write` does, or when there is no such file."""
         try:
-            remove_below(self.root, path)
+            apply.remove_below(self.root, path)
         except FileNotFoundError as error:
             raise PatchError(f"There is no file '{path}' to remove.") from error
 
@@ -110,7 +96,7 @@ class Folder:
         omitted: list[str] = []
         room = MAX_BYTES
         for path, entry in self._in_order():
-            with passing_over_changes():
+            with apply.passing_over_changes():
                 signature = self._untouched.get(path)
                 if signature and signature == _signature(entry.stat(follow_symlinks=False)):
                     found[path] = self._base[path]
@@ -132,7 +118,7 @@ class Folder:
             del entries[path]
         sizes = {}
         for path, entry in entries.items():
-            with passing_over_changes():
+            with apply.passing_over_changes():
                 sizes[path] = entry.stat(follow_symlinks=False).st_size
         return [
             (path, entries[path])
@@ -150,7 +136,7 @@ class Folder:
             work.mkdir()
             git.init_repository(git_dir, bare=False)
             for path, file in rules.items():
-                write_below(work, path, file)
+                apply.write_below(work, path, file)
             # A file may be called `:!x`, which git would take for an order.
             stdin = b"".join(b"./" + encode(path) + b"\0" for path in paths)
             done = git.run(
@@ -187,7 +173,7 @@ def _folders(paths: Iterable[str]) -> set[str]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, all repositories' own folders left out; nothing when it is gone, or too deep to be named."""
     found: list[os.DirEntry[str]] = []
-    with passing_over_changes():
+    with apply.passing_over_changes():
         permit(folder, 0o500)
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if entry.name.lower() != ".git" and nameable(entry)]
@@ -207,7 +193,7 @@ def _file(root: Path, entry: os.DirEntry[str], path: str, most: int) -> File | N
             return None
         permit(Path(entry.path), 0o400)
         # From the root: a folder on the way may by now be a link to somewhere else. And it may have grown.
-        file = read_below(root, path, most + 1)
+        file = apply.read_below(root, path, most + 1)
     except PatchError:
         return None
     return file if file and len(file.content) <= most else None
@@ -219,12 +205,12 @@ def open_workspace(tree: Tree, parent: Path | None = None) -> Iterator[Folder]:
 
     Raises: TreeError when the files cannot be laid out.
     """
-    base = with_modes(tree.files(), tree.modes())
+    base = apply.with_modes(tree.files(), tree.modes())
     with scratch_folder(sum(len(file.content) for file in base.values()), parent) as holder:
         root = holder / "work"
         root.mkdir()
         try:
-            lay_out(root, base)
+            apply.lay_out(root, base)
         except PatchError as error:
             raise TreeError(f"The task's tree cannot be laid out: {error}") from error
         # One commit, the same on every machine; no remote, no tag, no hook, no other history.
