@@ -88,14 +88,8 @@ def free_mb() -> float:
     """What this process and its children can still get: of the machine, and within every limit that is set for us."""
     lines = (_PROC / "meminfo").read_text(encoding="ascii").splitlines()
     (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    return min([kilobytes / 1024, *(left / (1 << 20) for left in _left_in_cgroups())])
-
-
-def _left_in_cgroups() -> Iterator[int]:
-    for folder in _cgroups("memory"):
-        for names in (_V1, _V2):
-            if (left := _left(folder, *names)) is not None:
-                yield left
+    lefts = [_left(folder, *names) for folder in _cgroups("memory") for names in (_V1, _V2)]
+    return min([kilobytes / 1024, *(left / (1 << 20) for left in lefts if left is not None)])
 
 
 def _cgroups(controller: str) -> Iterator[Path]:
