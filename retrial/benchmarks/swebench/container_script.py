@@ -5,6 +5,7 @@ What this says, it says in the first lines of the output, so nothing that the pa
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ APPLIED = "== applied: "
 REFUSED = "== not applied: "
 BROKEN = "== broken: "
 STARTED = "== test: "
+_RAN = re.compile(f"{APPLIED}(.*)\n{STARTED}(.*)\n")
 NOT_INSTALLED = "== not installed"
 INSERT_TESTS_MARKER = "# The tests go here."
 """A line of a script: right before its test command, where the patch has not run yet unless it was installed."""
@@ -104,18 +106,14 @@ class Transcript:
 
 def read(output: str) -> Transcript:
     """Only the first lines are ours: whatever comes later, the patch may have printed."""
-    first, _, rest = output.partition("\n")
+    if found := _RAN.match(output):
+        return Transcript(applied=found[1], started=found[2], log=output[found.end() :])
+    first = output.partition("\n")[0]
     if first.startswith(REFUSED):
         return Transcript(refused=first.removeprefix(REFUSED))
     if first.startswith(BROKEN):
         return Transcript(broken=first.removeprefix(BROKEN))
-    if not first.startswith(APPLIED):
-        return Transcript()
-    second, newline, log = rest.partition("\n")
-    applied = first.removeprefix(APPLIED)
-    if not newline or not second.startswith(STARTED):
-        return Transcript(applied=applied)
-    return Transcript(applied=applied, started=second.removeprefix(STARTED), log=log)
+    return Transcript(applied=first.removeprefix(APPLIED)) if first.startswith(APPLIED) else Transcript()
 
 
 def written(transcript: Transcript) -> str:

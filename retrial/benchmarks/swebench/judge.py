@@ -219,9 +219,9 @@ def _trusted(required: OfficialTests, shown: Verdict, reference: Verdict | None)
     weak, strong = _counted(shown, reference)
     if weak and weak not in shown.proved:
         return Judgement(Outcome.TAMPERED, f"the canary '{weak}', a test that must fail, did not", "canary")
-    statuses = {name: shown.tests[name] for test in _wanted(required) for name in _meant(test, shown.tests)}
-    odd = {name: status for name, status in statuses.items() if status is not Status.PASSED}
-    odd = {name: status for name, status in odd.items() if known.get(name) is not status}
+    ran = {name: status for test in _wanted(required) for name, status in _meant(test, shown.tests).items()}
+    failed = {name: status for name, status in ran.items() if status is not Status.PASSED}
+    odd = {name: status for name, status in failed.items() if known.get(name) is not status}
     if both := sorted(name for name, status in odd.items() if status in FAILING):
         said = f"required tests were reported as passed and as failed: {first_few(both)}"
         return Judgement(Outcome.TAMPERED, said, "contradiction")
@@ -280,27 +280,21 @@ def not_passed(required: OfficialTests, tests: Mapping[str, Status]) -> list[str
     allowed |= dict.fromkeys(required.fail_to_pass, PASSING)
     if required.eval_type == "fail_only":
         return sorted(test for test in allowed if tests.get(test) is Status.FAILED)
-    return sorted(
-        test
-        for test, good in allowed.items()
-        if not (found := [tests[name] for name in _meant(test, tests)]) or not all(each in good for each in found)
-    )
+    found = {test: set(_meant(test, tests).values()) for test in allowed}
+    return sorted(test for test, good in allowed.items() if not found[test] or not found[test].issubset(good))
 
 
 def _doubtful(required: OfficialTests, tests: Mapping[str, Status]) -> str:
     """A name that was cut off in the dataset stands for all tests that begin so; one that was skipped hides nothing."""
     cut = [test for test in _wanted(required) if test not in tests]
-    for test in cut:
-        found = [tests[name] for name in _meant(test, tests)]
-        if any(status in FAILING for status in found):
-            return test
-    return ""
+    return next((test for test in cut if FAILING.intersection(_meant(test, tests).values())), "")
 
 
-def _meant(test: str, tests: Mapping[str, Status]) -> list[str]:
+def _meant(test: str, tests: Mapping[str, Status]) -> Mapping[str, Status]:
+    """The tests of a run that a name in the dataset stands for."""
     if test in tests or test.count("[") <= test.count("]"):
-        return [test] if test in tests else []
-    return [name for name in tests if name.startswith(test)]
+        return {test: tests[test]} if test in tests else {}
+    return {name: status for name, status in tests.items() if name.startswith(test)}
 
 
 def _telling(reason: str, shown: Verdict) -> str:

@@ -126,13 +126,12 @@ class Trial:
 
 def read(files: Mapping[str, bytes]) -> Trial | None:
     """None where the trial came to no end."""
-    reports = {PurePosixPath(path).name: _lines(content) for path, content in files.items()}
+    texts = {PurePosixPath(path).name: content.decode("utf-8", "replace") for path, content in files.items()}
+    reports = {name: frozenset(text.splitlines()) for name, text in texts.items()}
     return Trial(before=reports[BEFORE], after=reports.get(AFTER)) if BEFORE in reports else None
 
 
-def needed(
-    paths: Iterable[str], plan: Reinstall, environment: Environment, sandbox: Sandbox, *, fresh: bool = False
-) -> bool:
+def needed(paths: Iterable[str], plan: Reinstall, environment: Environment, sandbox: Sandbox, *, fresh: bool) -> bool:
     """Whether the package must be installed again for a patch of these paths.
 
     Raises: InstallDiffers when it must be, and the result could not be believed; SandboxError.
@@ -160,10 +159,6 @@ def changes_dependencies(paths: Iterable[str]) -> bool:
     """Whether the official runner, which has a network, may have installed other packages than the image holds."""
     names = [PurePosixPath(path).name for path in paths]
     return any(name in METADATA or _DEPENDENCIES.fullmatch(name) for name in names)
-
-
-def _lines(content: bytes) -> frozenset[str]:
-    return frozenset(content.decode("utf-8", "replace").splitlines())
 
 
 def _compared(lines: Iterable[str]) -> frozenset[str]:

@@ -92,7 +92,8 @@ def read(origin: Origin) -> tuple[DatasetRow, ...]:
         if places.setdefault(row.instance_id, where) != where:
             problems.append(f"{where} repeats {row.instance_id} of {places[row.instance_id]}.")
     if not rows and not problems:
-        problems.append(f"{origin.where} holds no task{_of(origin)}.")
+        part = "" if Path(origin.where).is_file() else f" of {origin.dataset or 'any data set'}, split {origin.split}"
+        problems.append(f"{origin.where} holds no task{part}.")
     if problems:
         raise integrity.refuse(problems)
     return tuple(sorted((row for _, row in rows), key=lambda row: row.instance_id))
@@ -113,12 +114,6 @@ def digest(rows: Iterable[DatasetRow]) -> str:
     if problems:
         raise integrity.refuse(problems)
     return fingerprint(known)
-
-
-def _of(origin: Origin) -> str:
-    if Path(origin.where).is_file():
-        return ""
-    return f" of {origin.dataset or 'any data set'}, split {origin.split}"
 
 
 def _digest(row: DatasetRow) -> str:
