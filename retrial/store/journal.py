@@ -100,8 +100,7 @@ class Journal:
     def write(self, lines: bytes) -> None:
         """Whole lines, on disk when this returns."""
         with self._lock:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, _HOW, 0o666)
+            file = self._opened()
             try:
                 size = self._mended_size(file)
                 _add(file, lines, size)
@@ -111,6 +110,13 @@ class Journal:
         if not size:
             # A file that nobody can find is not on disk.
             sync_folder(self._path.parent)
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path, _HOW, 0o666)
+        except FileNotFoundError:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self._path, _HOW, 0o666)
 
     def _mended_size(self, file: int) -> int:
         """Return the size of the file once its last line has an end."""
