@@ -25,8 +25,7 @@ from retrial.executors.limiter import FairLimiter
 from retrial.grading import verdict_cache
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions
-from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import Budget, DriverService
 from retrial.predict.metering.model_session import ModelSession, TaskLedger
 from retrial.predict.save import RunProgress, WriterPool, save_prediction, state
 from retrial.protocols import Context, Executor

@@ -27,8 +27,7 @@ from retrial.grading import verdict_cache
 from retrial.grading.visible_check import VisibleCheck
 from retrial.options import HarnessOptions
 from retrial.predict.ladder import solve
-from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import Budget, DriverService
 from retrial.predict.metering.model_session import TaskLedger
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.protocols import Context, Sandbox

@@ -8,7 +8,7 @@ from retrial.agents.edit import FEEDBACK_LINES
 from retrial.agents.edit.file_picker import LISTED, LONGEST_PATH, SHOWN
 from retrial.models.prices import Price, no_price
 from retrial.options import HarnessOptions
-from retrial.predict.metering.budget import size
+from retrial.predict.metering.model_session import size
 from retrial.predict.plan import Plan, options_of, price_of
 from retrial.protocols import Sandbox
 from retrial.reports.analysis.stats import total

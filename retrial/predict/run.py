@@ -15,8 +15,7 @@ from retrial.grading import verdict_cache
 from retrial.options import HarnessOptions
 from retrial.predict.ladder import Ladder
 from retrial.predict.manifest import RunManifest
-from retrial.predict.metering.budget import budget_for_runs
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import DriverService, budget_for_runs
 from retrial.predict.plan import Plan
 from retrial.predict.save import RunProgress, WriterPool, not_measured, save_prediction, state
 from retrial.predict.worker import PredictWorker

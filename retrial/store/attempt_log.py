@@ -198,7 +198,7 @@ def verdicts(events: Iterable[Event]) -> dict[str, Verdict]:
 
 def question(request: Request) -> Question:
     """As a journal has it."""
-    return decode(json.loads(to_jsonl(Question.of(request))), Question)
+    return decode(json.loads(to_jsonl(decode(request, Question))), Question)
 
 
 def first_difference(then: Question, now: Question) -> str:

@@ -6,10 +6,10 @@ Fields are written in the order in which they stand here. Events of other versio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from retrial.chat import CallId, Message, Reply, Request, Sampling, Tool, Usage
+from retrial.chat import CallId, Message, Reply, Sampling, Tool, Usage
 from retrial.store.json_io import IF_GIVEN, decode, from_json
 from retrial.store.records import AttemptRecord, with_number
 from retrial.types import Verdict
@@ -70,10 +70,6 @@ class Question:
     max_tokens: int
     timeout: float = 0.0
     place: CallId = field(default_factory=CallId)
-
-    @classmethod
-    def of(cls, request: Request) -> Question:
-        return cls(**{each.name: getattr(request, each.name) for each in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

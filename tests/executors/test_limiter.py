@@ -18,8 +18,7 @@ from retrial.executors.limiter import AdaptiveLimit, FairLimiter
 from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.retry import Patience
-from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import Budget, DriverService
 from retrial.predict.metering.model_session import ModelSession, TaskLedger
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop

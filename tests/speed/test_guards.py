@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from retrial.executors.limiter import FairLimiter
-from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import Budget, DriverService
 from retrial.predict.save import RunProgress, save_prediction
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop

@@ -8,7 +8,7 @@ import pytest
 
 from retrial.chat import Reply, Usage
 from retrial.errors import UsageError
-from retrial.predict.metering.budget import budget_for_runs, committed_in
+from retrial.predict.metering.driver_service import budget_for_runs, committed_in
 from retrial.store import spending
 from retrial.store.runs import Run
 from tests.support.journals import append

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from retrial.executors.limiter import FairLimiter
-from retrial.predict.metering.budget import Budget
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import Budget, DriverService
 from retrial.predict.metering.model_session import TaskLedger
 from retrial.store.runs import Run
 from retrial.system.shutdown import Stop

@@ -18,6 +18,7 @@ from retrial.score.save import scored_row
 from retrial.score.scorer import Scored, eval_log
 from retrial.store import journal, transcript
 from retrial.store.events import AttemptEnded, AttemptStarted, Event, Question, Replied, Requested, VisibleChecked
+from retrial.store.json_io import decode
 from retrial.store.records import PredictionSummary, attempt_record, prediction_record, summary
 from retrial.store.runs import Run
 from retrial.types import Environment, Outcome, Status, Task, Verdict
@@ -150,7 +151,7 @@ def _events(made: random.Random, attempt: Attempt, more: str) -> list[Event]:
     for call in range(1, attempt.usage.calls + 1):
         text = f"{_prose(made, 3)}\nsolution.py\n```python\n{_code(made, 60)}```\n\n{_prose(made, 2)}{more}"
         reply = Reply(text=text, usage=Usage(calls=1, prompt_tokens=900, completion_tokens=700, cost=0.01, seconds=4.0))
-        asked = Question.of(Request(messages=tuple(messages)))
+        asked = decode(Request(messages=tuple(messages)), Question)
         failed = "".join(f"FAILED tests::{_words(made, 4, '_')} - assert {call} == 2\n" for _ in range(20))
         found += [
             Requested(attempt=number, call=call, request=asked),

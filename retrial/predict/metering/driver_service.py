@@ -1,18 +1,122 @@
-"""Driver-side services for a running task, on whatever machine it runs: journal, budget, permits for model calls."""
+"""Driver-side services for a running task, on whatever machine it runs: budget, journal, permits for model calls.
+
+Money is reserved before a call, so that parallel workers cannot pass a limit together.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from retrial.chat import Backoff
+from retrial.chat import Backoff, unknown_is_infinite
+from retrial.errors import BudgetSpent
 from retrial.executors.limiter import FairLimiter, Slot
-from retrial.predict.metering.budget import Budget
+from retrial.models.prices import no_price
 from retrial.protocols import Stop
 from retrial.store.journal import Journal
 from retrial.store.runs import Run
 from retrial.system.host import give_up_reserve
+
+CENTS = 0.00005
+"""USD that are not worth a word."""
+
+
+class Budget:
+    """A run's. What is only put by mostly comes back, so that a question waits for it; what is spent does not."""
+
+    def __init__(self, limit: float | None, spent: float = 0.0, unsettled: float = 0.0) -> None:
+        """`unsettled`: so much of what was spent is of replies that did not arrive, and were perhaps not billed."""
+        self._limit = limit
+        self._spent, self._unsettled = spent, unsettled
+        self._reserved: dict[int, float] = {}
+        self._unknown = math.isinf(spent)
+        self._number = 0
+        self._settled = threading.Condition()
+
+    @property
+    def spent(self) -> float | None:
+        """None as soon as one call's cost is not known."""
+        return None if self._unknown else self._spent
+
+    def reserve(self, amount: float) -> int:
+        """Waits while others' questions are under way that may leave enough. Returns a number to settle it by.
+
+        Raises: BudgetSpent when this could pass the limit.
+        """
+        with self._settled:
+            self._settled.wait_for(lambda: self._fits(amount) or self._never(amount))
+            if not self._fits(amount):
+                raise BudgetSpent(self._refusal(amount))
+            self._number += 1
+            self._reserved[self._number] = amount
+            return self._number
+
+    def settle(self, number: int, cost: float | None) -> None:
+        """What was put by is free again, but for the cost; an unknown one is taken to be all of it."""
+        with self._settled:
+            amount = self._reserved.pop(number)
+            self._spent += amount if cost is None else cost
+            self._unknown = self._unknown or cost is None
+            self._settled.notify_all()
+
+    def lose(self, number: int) -> None:
+        """The reply did not arrive: it may have been billed with all that was put by for it."""
+        with self._settled:
+            amount = self._reserved.pop(number)
+            self._spent += amount
+            self._unsettled += amount
+            self._settled.notify_all()
+
+    def shown(self, unpriced: Sequence[str] = ()) -> str:
+        """For people; `unpriced` are the models whose price is not known."""
+        with self._settled:
+            if self._unknown:
+                return f"cost unknown ({no_price(unpriced)})" if unpriced else "cost unknown"
+            unsettled = f" ({self._unsettled:.4f} of it perhaps not billed)" if self._unsettled > CENTS else ""
+            return f"{self._spent:.4f} USD{unsettled}"
+
+    def add(self, cost: float | None) -> None:
+        """An agent spent this on its own, with nothing put by for it."""
+        with self._settled:
+            self._spent += unknown_is_infinite(cost)
+            self._unknown = self._unknown or cost is None
+
+    def check(self) -> None:
+        """Raises: BudgetSpent when nothing is left for an agent that spends on its own."""
+        with self._settled:
+            if self._limit is not None and self._spent >= self._limit:
+                raise BudgetSpent(self._refusal())
+
+    def _refusal(self, amount: float = 0.0) -> str:
+        return not_enough("The budget", self._limit, self._spent, amount, "--max-cost", self._unsettled)
+
+    def _fits(self, amount: float) -> bool:
+        return self._limit is None or self._spent + sum(self._reserved.values()) + amount <= self._limit
+
+    def _never(self, amount: float) -> bool:
+        return not self._reserved or (self._limit is not None and self._spent + amount > self._limit)
+
+
+def not_enough(whose: str, limit: float | None, spent: float, amount: float, flag: str, unsettled: float = 0.0) -> str:
+    if math.isinf(spent):
+        return f"{whose} of {limit:g} USD cannot be kept to: what was spent before is not known; leave {flag} out."
+    following = f", and the next call could cost {amount:.4f}" if amount else ""
+    perhaps = f", {unsettled:.4f} of it for replies that did not arrive, perhaps unbilled" if unsettled > CENTS else ""
+    return f"{whose} of {limit:g} USD is not enough: {spent:.4f} USD spent{perhaps}{following}; raise {flag}."
+
+
+def budget_for_runs(limit: float | None, runs: Iterable[Run]) -> Budget:
+    """With what all that was ever asked in these runs can have cost."""
+    known = list(runs)
+    return Budget(limit, sum(map(committed_in, known)), sum(run.unsettled() or 0.0 for run in known))
+
+
+def committed_in(run: Run) -> float:
+    """What all that was ever asked in a run can have cost."""
+    return sum(entry.committed for entry in run.sums().values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

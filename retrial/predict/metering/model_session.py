@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import time
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 
-from retrial.chat import Backoff, CallId, Message, Reply, Request, Sampling, Tool, Usage
-from retrial.errors import AttemptOver, OutOfMoney, OutOfTime, RetrialError
+from retrial.chat import Backoff, CallId, Message, Reply, Request, Sampling, Tool, Usage, unknown_is_infinite
+from retrial.errors import AttemptOver, BudgetSpent, OutOfMoney, OutOfTime, RetrialError
 from retrial.grading.visible_check import Checked
 from retrial.models.prices import Price
-from retrial.predict.metering.budget import task_budget, worst_case_cost
-from retrial.predict.metering.driver_service import DriverService
+from retrial.predict.metering.driver_service import DriverService, not_enough
 from retrial.predict.metering.resume import Earlier, Resumed
 from retrial.protocols import Model
 from retrial.store import events, journal
@@ -27,8 +28,45 @@ from retrial.store.events import (
     Requested,
     VisibleChecked,
 )
+from retrial.store.json_io import decode
+from retrial.store.spending import sums_of
 
+MESSAGE_TOKENS = 32
+"""What a provider writes around a message or a call: its role, its beginning, its end."""
+TOOLS_TOKENS = 1024
+"""What a provider tells a model about functions as such; some take several hundred tokens for it."""
 _LOG = logging.getLogger(__name__)
+
+
+class TaskBudget:
+    """One task's own limit; its attempts follow each other, so that nothing waits here."""
+
+    def __init__(self, limit: float | None, settled: float, unsettled: float = 0.0) -> None:
+        """What was spent for certain, and what may have been, for replies that did not arrive."""
+        self._limit = limit
+        self._settled, self._unsettled = settled, unsettled
+
+    def add(self, cost: float | None) -> None:
+        self._settled += unknown_is_infinite(cost)
+
+    def lose(self, amount: float) -> None:
+        """As `Budget.lose`."""
+        self._unsettled += amount
+
+    def check(self, amount: float | None = None) -> None:
+        """Raises: OutOfMoney when this could pass the limit, or without an amount, when nothing is left; BudgetSpent
+        when it would not have done so without replies that did not arrive, which is nobody's failure."""
+        spent = self._settled + self._unsettled
+        if self._fits(spent, amount):
+            return
+        flag = "--max-cost-per-task"
+        why = not_enough("The task's budget", self._limit, spent, amount or 0.0, flag, self._unsettled)
+        raise BudgetSpent(why) if self._fits(self._settled, amount) else OutOfMoney(why)
+
+    def _fits(self, spent: float, amount: float | None) -> bool:
+        if self._limit is None:
+            return True
+        return spent < self._limit if amount is None else spent + amount <= self._limit
 
 
 class TaskLedger:
@@ -123,7 +161,7 @@ class ModelSession:
             raise OutOfTime(f"the attempt's {self._sampling.seconds:g} seconds were over")
         self._most = worst_case_cost(request, self._price)
         started = time.monotonic()
-        self._reserve(Requested(reserved=self._priced(), request=Question.of(request)))
+        self._reserve(Requested(reserved=self._priced(), request=decode(request, Question)))
         # Waiting for a turn, and for money that others may leave, is not the attempt's time.
         self._deadline += time.monotonic() - started
         started = time.monotonic()
@@ -243,3 +281,33 @@ class ModelSession:
 
 def _distinct(*texts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def task_budget(limit: float | None, earlier: Sequence[Event]) -> TaskBudget:
+    """A task's, with what these events of its journal say of the money."""
+    return TaskBudget(limit, *(sums_of(earlier) if limit is not None else (0.0, 0.0)))
+
+
+def worst_case_cost(request: Request, price: Price | None) -> float:
+    """The most that one question can cost: the dearest kind of prompt, and a reply as long as it may be."""
+    if price is None:
+        return 0.0
+    tokens = prompt_tokens(request.messages, request.tools)
+    return max(price.cost(tokens, request.max_tokens, cache_write=written) for written in (0, tokens))
+
+
+def prompt_tokens(messages: Iterable[Message], tools: tuple[Tool, ...] = ()) -> int:
+    """No tokenizer makes more than one token of a byte. Prose has one in four bytes, but digits, rare scripts and emoji
+    come near one each, and a limit must hold for those too."""
+    texts = [text for message in messages for text in _texts(message)]
+    told = TOOLS_TOKENS + size(json.dumps(list(map(asdict, tools)))) if tools else 0
+    return sum(MESSAGE_TOKENS + size(text) for text in texts) + told
+
+
+def size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _texts(message: Message) -> Iterable[str]:
+    # Arguments that are no JSON object go out as text in one.
+    return (message.content, *(call.name + json.dumps(call.arguments) for call in message.calls))

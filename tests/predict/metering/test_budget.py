@@ -23,9 +23,8 @@ from retrial.models import local, wire
 from retrial.models.prices import Price, price
 from retrial.options import HarnessOptions, ModelChoice, ModelSettings
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, committed_in, prompt_tokens, task_budget, worst_case_cost
-from retrial.predict.metering.driver_service import DriverService
-from retrial.predict.metering.model_session import ModelSession, TaskLedger
+from retrial.predict.metering.driver_service import Budget, DriverService, committed_in
+from retrial.predict.metering.model_session import ModelSession, TaskLedger, prompt_tokens, task_budget, worst_case_cost
 from retrial.protocols import Chat, ModelContext, Sandbox, Workspace, WorkspaceCheck
 from retrial.store import journal
 from retrial.store.events import Event

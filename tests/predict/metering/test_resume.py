@@ -22,7 +22,8 @@ from retrial.grading.visible_check import JournalledVerdicts, VisibleCheck
 from retrial.models.prices import Price
 from retrial.options import HarnessOptions, ModelChoice
 from retrial.predict.ladder import Ladder, Rung, solve
-from retrial.predict.metering.budget import Budget, worst_case_cost
+from retrial.predict.metering.driver_service import Budget
+from retrial.predict.metering.model_session import worst_case_cost
 from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import Agent, Chat, Model, Sandbox, Workspace, WorkspaceCheck
 from retrial.store import attempt_log, journal, transcript
