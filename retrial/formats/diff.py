@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from retrial.formats.parsing.search_replace import RULES, Blocks
+from retrial.formats import Format
+from retrial.formats.parsing.search_replace import RULES, contents
 
 PROMPT = f"""\
 You are an expert programmer. Reply with a block for every place that you change, each in this form:
@@ -22,5 +23,5 @@ Write the path alone on the line before the block, exactly as it was given.
 {RULES}"""
 
 
-def make() -> Blocks:
-    return Blocks(PROMPT)
+def make() -> Format:
+    return Format(PROMPT, contents)

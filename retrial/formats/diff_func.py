@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrial.chat import Edit, Edits, Fault, Reply, Tool
+from retrial.chat import Fault, Reply
+from retrial.formats import Contents, Format, Refused, shorten
 from retrial.formats.parsing.hunks import meant
 from retrial.formats.parsing.matching import Miss, replaced
-from retrial.formats.parsing.reply_text import Refused, shorten
 from retrial.formats.parsing.tool_calls import ListFunction, items
 
 PROMPT = """\
@@ -29,28 +29,20 @@ CANNOT = "Nothing was changed: edit {number}, for {path}, does not fit. {why}"
 NOT_THERE = "It is not one of the files to edit; a new file has no original_lines. Files to edit: {files}"
 
 
-class DiffFunc:
-    prompt = PROMPT
-    tools: tuple[Tool, ...] = (REPLACE_LINES.tool,)
-
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        now = dict(files)
-        touched: dict[str, None] = {}
-        try:
-            # What is said twice, word for word, counts once.
-            for number, item in enumerate(
-                {tuple(item.values()): item for item in items(REPLACE_LINES, reply)}.values()
-            ):
-                path = meant(item["path"], now) if item["original_lines"] else item["path"]
-                now[path] = _replaced(number + 1, path, now.get(path), item, ", ".join(files))
-                touched[path] = None
-        except Refused as error:
-            return error.edits
-        return Edits(edits=tuple(Edit(path=path, content=now[path]) for path in touched))
+def make() -> Format:
+    return Format(PROMPT, _contents, (REPLACE_LINES.tool,))
 
 
-def make() -> DiffFunc:
-    return DiffFunc()
+def _contents(reply: Reply, files: Mapping[str, str]) -> Contents:
+    now = dict(files)
+    touched: dict[str, None] = {}
+    # What is said twice, word for word, counts once.
+    distinct = {tuple(item.values()): item for item in items(REPLACE_LINES, reply)}
+    for number, item in enumerate(distinct.values(), start=1):
+        path = meant(item["path"], now) if item["original_lines"] else item["path"]
+        now[path] = _replaced(number, path, now.get(path), item, ", ".join(files))
+        touched[path] = None
+    return {path: now[path] for path in touched}
 
 
 def _replaced(number: int, path: str, content: str | None, item: Mapping[str, str], names: str) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from retrial.chat import Edits, Fault, Reply, Tool
+from retrial.chat import Fault, Reply
+from retrial.formats import Contents, Format, Refused, shorten
 from retrial.formats.parsing.hunks import (
     EditKind,
     FileEdit,
     Hunk,
+    Segment,
     carried_out,
     goes_on,
     signed,
+    split_segments,
     without_blank_tail,
 )
-from retrial.formats.parsing.reply_text import Refused, Segment, shorten, split_segments
 
 PROMPT = """\
 You are an expert programmer. Reply with your changes as one patch, in this form:
@@ -51,27 +53,20 @@ _MOVE = re.compile(r"\*\*\* Move to:\s*(.+)")
 _NUMBERS = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
-class Patch:
-    prompt = PROMPT
-    tools: tuple[Tool, ...] = ()
-
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        listed = ", ".join(files)
-        pieces = list(split_segments(reply.text))
-        marks = [mark for piece in pieces for line in piece.lines if _is_mark(mark := line.rstrip())]
-        try:
-            changes = [change for piece in pieces for change in _changes(piece, strict=END in marks)]
-            if reply.finish == "length" and marks[-1:] != [END]:
-                raise Refused(CUT.format(files=listed), Fault.CUT_OFF)
-            if not changes:
-                raise Refused(NO_PATCH.format(files=listed), Fault.NO_EDIT)
-            return carried_out(changes, files)
-        except Refused as error:
-            return error.edits
+def make() -> Format:
+    return Format(PROMPT, _contents)
 
 
-def make() -> Patch:
-    return Patch()
+def _contents(reply: Reply, files: Mapping[str, str]) -> Contents:
+    listed = ", ".join(files)
+    pieces = list(split_segments(reply.text))
+    marks = [mark for piece in pieces for line in piece.lines if _is_mark(mark := line.rstrip())]
+    changes = [change for piece in pieces for change in _changes(piece, strict=END in marks)]
+    if reply.finish == "length" and marks[-1:] != [END]:
+        raise Refused(CUT.format(files=listed), Fault.CUT_OFF)
+    if not changes:
+        raise Refused(NO_PATCH.format(files=listed), Fault.NO_EDIT)
+    return carried_out(changes, files)
 
 
 def _changes(segment: Segment, *, strict: bool) -> Iterator[FileEdit]:

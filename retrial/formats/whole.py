@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.chat import Edit, Edits, Fault, Reply, Tool
-from retrial.formats.parsing.reply_text import (
+from retrial.chat import Fault, Reply
+from retrial.formats import (
     FENCE,
+    Contents,
+    Format,
+    Refused,
     dedent,
     find_mentioned_file,
     joined,
@@ -66,32 +69,26 @@ class FencedBlock:
         return self.language not in NOT_CODE
 
 
-class Whole:
-    prompt = PROMPT
-    tools: tuple[Tool, ...] = ()
-
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        names = ", ".join(files)
-        blocks = _unwrapped(_blocks(reply.text.split("\n"), files), files)
-        cut = [block for block in blocks if reply.finish == "length" and not block.closed]
-        edits = _assigned([block for block in blocks if block not in cut], files)
-        # Half a file is none. But a model that repeats itself until it is cut has said it all before.
-        if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits):
-            return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
-        if not blocks:
-            return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
-        if not edits:
-            return Edits(problem=NO_NAME.format(files=names), fault=Fault.NO_NAME)
-        for path, block in edits.items():
-            problem = _unlike_a_file(block, files.get(path, ""))
-            if problem:
-                return Edits(problem=problem.format(path=path), fault=Fault.MALFORMED)
-        contents = {path: joined(block.lines, like=files.get(path, "")) for path, block in edits.items()}
-        return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
+def make() -> Format:
+    return Format(PROMPT, _contents)
 
 
-def make() -> Whole:
-    return Whole()
+def _contents(reply: Reply, files: Mapping[str, str]) -> Contents:
+    names = ", ".join(files)
+    blocks = _unwrapped(_blocks(reply.text.split("\n"), files), files)
+    cut = [block for block in blocks if reply.finish == "length" and not block.closed]
+    edits = _assigned([block for block in blocks if block not in cut], files)
+    # Half a file is none. But a model that repeats itself until it is cut has said it all before.
+    if (cut or (reply.finish == "length" and not blocks)) and not _covered(cut, edits):
+        raise Refused(CUT.format(files=names), Fault.CUT_OFF)
+    if not blocks:
+        raise Refused(NO_BLOCK.format(files=names), Fault.NO_EDIT)
+    if not edits:
+        raise Refused(NO_NAME.format(files=names), Fault.NO_NAME)
+    for path, block in edits.items():
+        if problem := _unlike_a_file(block, files.get(path, "")):
+            raise Refused(problem.format(path=path))
+    return {path: joined(block.lines, like=files.get(path, "")) for path, block in edits.items()}
 
 
 def _blocks(lines: list[str], files: Mapping[str, str]) -> list[FencedBlock]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrial.chat import Edit, Edits, Reply, Tool
-from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
+from retrial.chat import Reply
+from retrial.formats import Contents, Format, Refused, resolve_path, shorten
 from retrial.formats.parsing.tool_calls import ListFunction, items
 
 PROMPT = """\
@@ -24,21 +24,14 @@ WRITE_FILES = ListFunction(
 TWICE = "Nothing was changed: {path} is written twice, with different content. Write each file once."
 
 
-class WholeFunc:
-    prompt = PROMPT
-    tools: tuple[Tool, ...] = (WRITE_FILES.tool,)
-
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        contents: dict[str, str] = {}
-        try:
-            for item in items(WRITE_FILES, reply):
-                path = resolve_path(item["path"], files) or item["path"]
-                if contents.setdefault(path, item["content"]) != item["content"]:
-                    raise Refused(TWICE.format(path=shorten(path)))
-        except Refused as error:
-            return error.edits
-        return Edits(edits=tuple(Edit(path=path, content=content) for path, content in contents.items()))
+def make() -> Format:
+    return Format(PROMPT, _contents, (WRITE_FILES.tool,))
 
 
-def make() -> WholeFunc:
-    return WholeFunc()
+def _contents(reply: Reply, files: Mapping[str, str]) -> Contents:
+    contents: dict[str, str] = {}
+    for item in items(WRITE_FILES, reply):
+        path = resolve_path(item["path"], files) or item["path"]
+        if contents.setdefault(path, item["content"]) != item["content"]:
+            raise Refused(TWICE.format(path=shorten(path)))
+    return contents

@@ -13,10 +13,9 @@ from typing import TypeVar
 
 from retrial import formats, registry
 from retrial.chat import Edit, Edits, Reply, ToolCall
-from retrial.formats.parsing.blocks import DIVIDER, END, HEAD, text
 from retrial.formats.parsing.matching import replaced, split
-from retrial.formats.parsing.reply_text import fence_around
-from retrial.formats.parsing.unified_diff import NULL
+from retrial.formats.parsing.search_replace import DIVIDER, END, HEAD, text
+from retrial.formats.udiff import NULL
 from retrial.patches import git
 from retrial.protocols import EditFormat
 
@@ -67,6 +66,12 @@ def whole_file(edit: Edit) -> str:
     fence = fence_around(content)
     last = "" if content.endswith("\n") or not content else "\n"
     return f"{edit.path}\n{fence}\n{content}{last}{fence}\n"
+
+
+def fence_around(content: str) -> str:
+    """Return a fence that is longer than any in the content."""
+    runs = re.findall(r"^[ \t]*(`+)", content, re.MULTILINE)
+    return "`" * max(3, 1 + max((len(run) for run in runs), default=0))
 
 
 def whole_func(form: EditFormat, edits: tuple[Edit, ...], files: Files) -> Reply:

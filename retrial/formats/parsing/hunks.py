@@ -1,15 +1,15 @@
-"""Changes of files as diffs write them, hunk by hunk, and how they are carried out: all of a reply's, or none."""
+"""Changes of files as diffs write them, hunk by hunk: where a reply may have them, and how they are carried out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from retrial.chat import Edit, Edits, Fault
+from retrial.chat import Fault
+from retrial.formats import FENCE, Contents, Refused, dedent, resolve_path, shorten
 from retrial.formats.parsing.matching import Miss, found, replaced, split
-from retrial.formats.parsing.reply_text import Refused, resolve_path, shorten
 
 CANNOT = "Nothing was changed: hunk {number} of {count} for {path} does not fit. {why}"
 NO_SIGN = "It has no line that begins with + or -, so it changes nothing."
@@ -25,7 +25,21 @@ IS_THERE = (
 
 _BEGINS = ("@@", "--- ", "diff --git ", "***")
 """What begins another hunk or file, in whatever format."""
+_DIFFS = {"diff", "patch", "udiff"}
+"""What a fence with a diff in it says."""
 _REMOVED = re.compile(r"-(?! \S)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A piece of a reply: what stands in a fenced block, or what stands around one."""
+
+    lines: tuple[str, ...]
+    fenced: bool = False
+    diff: bool = False
+    """Its fence says that there is a diff in it."""
+    last: bool = False
+    """It goes on to the end of the text; of a fenced one, its fence was never closed."""
 
 
 class EditKind(Enum):
@@ -67,6 +81,41 @@ class FileEdit:
     """Its new name, if it gets one."""
 
 
+def split_segments(text: str) -> Iterator[Segment]:
+    """Yield all of a text, in order, without the fences. A block in an indented fence loses that indentation.
+
+    A line of a diff never begins with a fence, so nothing nests here.
+    """
+    lines = text.split("\n")
+    start = at = 0
+    while at < len(lines):
+        opening = _match_opening(lines[at])
+        if opening is None:
+            at += 1
+            continue
+        yield Segment(lines=tuple(lines[start:at]))
+        end = _find_end(lines, at + 1, opening)
+        body = dedent(lines[at + 1 : end], opening[1])
+        yield Segment(lines=tuple(body), fenced=True, diff=_is_diff(opening), last=end == len(lines))
+        start = at = end + 1
+    yield Segment(lines=tuple(lines[start:]), last=start <= len(lines))
+
+
+def _match_opening(line: str) -> re.Match[str] | None:
+    """A fence that opens a block; an indented one only if it says so, since a line of a diff may look like it."""
+    found = FENCE.match(line)
+    return found if found and (not found[1] or _is_diff(found)) else None
+
+
+def _is_diff(opening: re.Match[str]) -> bool:
+    return bool(_DIFFS.intersection(opening[3].lower().split()[:1]))
+
+
+def _find_end(lines: Sequence[str], start: int, opening: re.Match[str]) -> int:
+    closing = re.compile(re.escape(opening[1] + opening[2]) + re.escape(opening[2][0]) + r"*\s*")
+    return next((at for at in range(start, len(lines)) if closing.fullmatch(lines[at])), len(lines))
+
+
 def signed(line: str) -> str:
     """A hunk's line with its sign, which blank lines, a lone `...` and lines that begin with a tab may lack; empty if
     it is none."""
@@ -101,7 +150,7 @@ def meant(path: str, files: Mapping[str, str | None]) -> str:
     return resolve_path(path, {name: content for name, content in files.items() if content is not None}) or path
 
 
-def carried_out(changes: Iterable[FileEdit], files: Mapping[str, str]) -> Edits:
+def carried_out(changes: Iterable[FileEdit], files: Mapping[str, str]) -> Contents:
     """What the files are afterwards, each change made to what those before it left.
 
     What is said twice, word for word, counts once.
@@ -115,7 +164,7 @@ def carried_out(changes: Iterable[FileEdit], files: Mapping[str, str]) -> Edits:
         made = _added(change, now) if change.kind is EditKind.ADD else _changed(change, now, names)
         now |= made
         touched |= dict.fromkeys(made)
-    return Edits(edits=tuple(Edit(path=path, content=now[path]) for path in touched))
+    return {path: now[path] for path in touched}
 
 
 def _added(change: FileEdit, files: Mapping[str, str | None]) -> dict[str, str | None]:

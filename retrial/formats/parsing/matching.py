@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 
 from retrial.chat import Fault
-from retrial.formats.parsing.reply_text import joined, shorten
+from retrial.formats import joined, shorten
 
 NOWHERE = (
     "There are no lines to replace, and the file is not empty. Repeat the lines next to which the new ones belong."

@@ -7,17 +7,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrial.chat import Edit, Edits, Fault, Reply, Tool
-from retrial.formats.parsing.blocks import Block, Broken, blocks, text
-from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced
-from retrial.formats.parsing.reply_text import (
+from retrial.chat import Fault, Reply
+from retrial.formats import (
     FENCE,
+    Contents,
+    Refused,
+    dedent,
     find_mentioned_file,
     find_quoted_path,
     read_fence_path,
     read_lone_path,
     shorten,
 )
+from retrial.formats.parsing.matching import UNCHANGED, Miss, fits, replaced
 
 RULES = """\
 Copy the lines under SEARCH from the file exactly, whole lines with their indentation, none left out. They must be in
@@ -48,12 +50,59 @@ It has a second line `{sign}`. Write only one between the old lines and the new.
 themselves, write the three lines of signs with more signs than it has."""
 ELSEWHERE = "\n\nThe lines to replace are in {path}: is the block for that file?"
 
+HEAD = re.compile(r"^(\s*)(<{5,9})(|\s.*)$")
+DIVIDER = re.compile(r"^(\s*)(={5,9})\s*$")
+END = re.compile(r"^(\s*)(>{5,9})(|\s.*)$")
+SEARCH = re.compile(r"\s*SEARCH\b", re.IGNORECASE)
+REPLACE = re.compile(r"\s*REPLACE\b", re.IGNORECASE)
+
+CANDIDATES = 20
+"""Lines of one block that are tried as its divider."""
+
 TAG = re.compile(r"^\s*</?(?:source|code|pre|codeblock|sourcecode)>\w*\s*$")
 LABEL = re.compile(r"^(?:SEARCH|ORIGINAL|HEAD)\b[>:]?\s*", re.IGNORECASE)
 TOLD = 5
 """Failed blocks that a model is told of at once."""
 ABOVE = 3
 """Lines of text above a block that may name its file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lines between two markers."""
+
+    head: int
+    """Index of the line of its first marker."""
+    end: int
+    label: str
+    """What stands behind its first marker."""
+    body: list[str]
+    dividers: list[int]
+    """Indices in the body of the lines that may be its divider, the likeliest first. A line of `=` is a heading's in
+    many a document, so which it is can only be told by the file."""
+    width: int
+    """Signs in its first marker."""
+
+    def parts(self, divider: int) -> tuple[str, str]:
+        """SEARCH and REPLACE."""
+        return text(self.body[:divider]), text(self.body[divider + 1 :])
+
+    def has_another(self, divider: int) -> bool:
+        """A line below the divider is like it, and underlines no title: models write a second one at times."""
+        sign = "=" * self.width
+        below = [at for at in self.dividers if at > divider and self.body[at].strip() == sign]
+        return any(not _is_title(self.body[at - 1], self.width) for at in below)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A marker without its partner."""
+
+    line: int
+    missing: str
+    """The marker that it lacks."""
+    last: bool = False
+    """No other marker of its kind follows: the reply may have ended too early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +113,18 @@ class Owner:
     guesses: tuple[str, ...] = ()
 
 
-def parse(reply: Reply, files: Mapping[str, str]) -> Edits:
-    """As `EditFormat.parse` has it."""
+def contents(reply: Reply, files: Mapping[str, str]) -> Contents:
+    """Raises: Refused."""
     names = ", ".join(files)
     lines = reply.text.split("\n")
     found = blocks(lines)
     if reply.finish == "length" and _cut(lines, found):
-        return Edits(problem=CUT.format(files=names), fault=Fault.CUT_OFF)
+        raise Refused(CUT.format(files=names), Fault.CUT_OFF)
     if isinstance(found, Broken):
         sign = shorten(lines[found.line].strip())
-        problem = BROKEN.format(line=found.line + 1, sign=sign, missing=found.missing)
-        return Edits(problem=problem, fault=Fault.MALFORMED)
+        raise Refused(BROKEN.format(line=found.line + 1, sign=sign, missing=found.missing))
     if not found:
-        return Edits(problem=NO_BLOCK.format(files=names), fault=Fault.NO_EDIT)
+        raise Refused(NO_BLOCK.format(files=names), Fault.NO_EDIT)
     return _applied(found, lines, files)
 
 
@@ -91,7 +139,7 @@ def _cut(lines: list[str], found: list[Block] | Broken) -> bool:
     return (len(fences) - closing) % 2 == 1
 
 
-def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> Edits:
+def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> Contents:
     now, touched = dict(files), dict[str, None]()
     idle: list[tuple[str, Miss]] = []
     failed: list[tuple[str, Miss]] = []
@@ -116,8 +164,8 @@ def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> 
     failed = failed or ([] if touched else idle)
     if failed:
         told = [FAILED.format(failed=len(failed), count=len(found)), *(name + miss.text for name, miss in failed)]
-        return Edits(problem="\n\n".join(told), fault=failed[0][1].fault)
-    return Edits(edits=tuple(Edit(path=path, content=now[path]) for path in touched))
+        raise Refused("\n\n".join(told), failed[0][1].fault)
+    return {path: now[path] for path in touched}
 
 
 def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) -> Owner:
@@ -190,13 +238,67 @@ def _replaced(block: Block, divider: int, path: str, files: Mapping[str, str]) -
     return Miss(fault=result.fault, text=result.text + ELSEWHERE.format(path=other[0])) if other else result
 
 
-class Blocks:
-    """A format of such blocks; those that there are differ in where the path stands."""
+def blocks(lines: list[str]) -> list[Block] | Broken:
+    """All blocks of a reply, or the first that is broken."""
+    found: list[Block] = []
+    at = 0
+    while at < len(lines):
+        head, end = HEAD.match(lines[at]), END.match(lines[at])
+        if end and REPLACE.match(end.group(3)):
+            return Broken(line=at, missing="<<<<<<< SEARCH")
+        if head is None:
+            at += 1
+            continue
+        block = _block(lines, at, head)
+        if isinstance(block, Broken):
+            return block
+        found.append(block)
+        at = block.end + 1
+    return found
 
-    tools: tuple[Tool, ...] = ()
 
-    def __init__(self, prompt: str) -> None:
-        self.prompt = prompt
+def _block(lines: list[str], at: int, head: re.Match[str]) -> Block | Broken:
+    width = len(head.group(2))
+    stop = _next_head(lines, at + 1, head)
+    end = _end(lines, at + 1, stop, width)
+    if end is None:
+        return Broken(line=at, missing=">>>>>>> REPLACE", last=stop == len(lines))
+    body = dedent(lines[at + 1 : end], head.group(1))
+    dividers = _dividers(body, width)
+    if not dividers:
+        return Broken(line=at, missing="=======")
+    return Block(head=at, end=end, label=head.group(3).strip(), body=body, dividers=dividers, width=width)
 
-    def parse(self, reply: Reply, files: Mapping[str, str]) -> Edits:
-        return parse(reply, files)
+
+def _next_head(lines: list[str], start: int, before: re.Match[str]) -> int:
+    """Where the next block begins: with as many signs, and with the word SEARCH if this one has it."""
+    searching = SEARCH.match(before.group(3))
+    for at in range(start, len(lines)):
+        head = HEAD.match(lines[at])
+        if head and head.group(2) == before.group(2) and (SEARCH.match(head.group(3)) or not searching):
+            return at
+    return len(lines)
+
+
+def _end(lines: list[str], start: int, stop: int, width: int) -> int | None:
+    """The first marker that is as long as the block's first one; else any that says REPLACE; else any."""
+    ends = [(at, match) for at in range(start, stop) if (match := END.match(lines[at]))]
+    named = [(at, match) for at, match in ends if REPLACE.match(match.group(3))]
+    equal = [(at, match) for at, match in named if len(match.group(2)) == width]
+    return next((at for at, _ in equal or named or ends), None)
+
+
+def _dividers(body: list[str], width: int) -> list[int]:
+    """Those as long as the markers first, then those that are not indented. Of equals the last: a SEARCH that is in
+    the file with a heading in it was meant to be that long."""
+    matches = [(at, match) for at, line in enumerate(body) if (match := DIVIDER.match(line))][:CANDIDATES]
+    ranked = sorted(matches, key=lambda item: (len(item[1].group(2)) != width, bool(item[1].group(1)), -item[0]))
+    return [at for at, _ in ranked]
+
+
+def _is_title(line: str, width: int) -> bool:
+    return line[:1].strip() != "" and len(line) <= width and not DIVIDER.match(line)
+
+
+def text(lines: list[str]) -> str:
+    return "".join(line + "\n" for line in lines)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from retrial.chat import Fault, Reply, Tool, ToolCall, ToolFunction
-from retrial.formats.parsing.reply_text import Refused, shorten
+from retrial.formats import Refused, shorten
 
 NO_CALL = "Your reply does not call the function {function}, so nothing was changed. Call it with all your edits."
 OTHER = "Nothing was changed: there is no function '{name}'. Call {function} with all your edits."
