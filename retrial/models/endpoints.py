@@ -114,14 +114,14 @@ def resolve(name: str, api_base: str | None, environ: Mapping[str, str]) -> Endp
     if not (rest if provider else name):
         raise UsageError(f"Model '{name}' has no name after '{prefix}/'." if name else "The model's name is empty.")
     row = provider or OPENAI
-    given = api_base or _first(environ, row.bases)[1]
+    given = api_base or first_set(environ, row.bases)[1]
     if provider is None and slash and not given:
         known = ", ".join(one.prefix for one in PROVIDERS)
         raise UsageError(f"Unknown provider '{prefix}' in model '{name}'; known: {known}. Or give --api-base URL.")
     base_url = _base_url(row, given)
     if not base_url:
         raise UsageError(f"Model '{name}' needs --api-base URL: where does {row.title} listen?")
-    key_name, key = _first(environ, row.keys)
+    key_name, key = first_set(environ, row.keys)
     if not key and row.keys and not api_base:
         raise UsageError(f"Model '{name}' needs a key for {row.title}: set the environment variable {row.keys[0]}.")
     return Endpoint(
@@ -129,7 +129,7 @@ def resolve(name: str, api_base: str | None, environ: Mapping[str, str]) -> Endp
         base_url=base_url,
         model=rest if provider else name,
         key=key,
-        key_name=key_name or (row.keys[0] if row.keys else ""),
+        key_name=key_name,
         extra=row.extra,
     )
 
@@ -139,8 +139,10 @@ def find(prefix: str) -> Provider | None:
     return next((row for row in PROVIDERS if prefix == row.prefix or prefix in row.aliases), None)
 
 
-def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, str]:
-    return next(((name, environ[name].strip()) for name in names if environ.get(name, "").strip()), ("", ""))
+def first_set(environ: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, str]:
+    """Return the first of these variables that is set, and its value; else the first of all, if any, and nothing."""
+    found = ((name, environ[name].strip()) for name in names if environ.get(name, "").strip())
+    return next(found, (next(iter(names), ""), ""))
 
 
 def _base_url(row: Provider, given: str) -> str:

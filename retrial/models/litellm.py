@@ -111,12 +111,5 @@ def make(context: ModelContext) -> LiteLLMModel:
 
 def _endpoint(name: str, known: endpoints.Provider | None, api_base: str | None) -> Endpoint:
     """Of providers that we know, the key too, so that it can be masked; the others' are LiteLLM's own business."""
-    names = known.keys if known else ()
-    key_name = next((each for each in names if os.environ.get(each)), "")
-    return Endpoint(
-        title="LiteLLM",
-        base_url=api_base or "",
-        model=name,
-        key=os.environ.get(key_name, ""),
-        key_name=key_name or next(iter(names), ""),
-    )
+    key_name, key = endpoints.first_set(os.environ, known.keys if known else ())
+    return Endpoint(title="LiteLLM", base_url=api_base or "", model=name, key=key, key_name=key_name)

@@ -145,7 +145,8 @@ class Connections:
     timeout does not end a response that arrives byte by byte."""
 
     def __init__(self) -> None:
-        self._all = Sockets()
+        self.all = Sockets()
+        """Of all calls under way, and of those that begin later."""
         self._calls = threading.local()
 
     def client(self, *, trust_env: bool) -> httpx2.Client:
@@ -172,17 +173,13 @@ class Connections:
         finally:
             clock.cancel()
 
-    def cut(self) -> None:
-        """End all calls under way, and those that begin later."""
-        self._all.cut()
-
     def _follow(self, request: httpx2.Request) -> None:
         request.extensions = {**request.extensions, "trace": self._see}
 
     def _see(self, event: str, info: Mapping[str, Any]) -> None:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             opened = info["return_value"].get_extra_info("socket")
-            self._all.add(opened)
+            self.all.add(opened)
             self._calls.sockets.add(opened)
 
 
@@ -207,7 +204,7 @@ def _broken(cause: BaseException, seconds: float) -> Failure:
 
 def _end(closed: threading.Event, connections: Connections, client: openai.OpenAI) -> None:
     closed.set()
-    connections.cut()
+    connections.all.cut()
     client.close()
 
 

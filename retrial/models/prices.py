@@ -8,22 +8,12 @@ from dataclasses import dataclass
 
 from retrial.chat import Usage
 from retrial.errors import UsageError
+from retrial.models import endpoints
 
 _FREE = ("local", "ollama", "ollama_chat", "replay")
 
-_TABLES: Mapping[str, str] = {
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "deepseek": "deepseek",
-    "groq": "groq",
-    "mistral": "mistral",
-    "xai": "x-ai",
-    "together": "together",
-    "together_ai": "together",
-}
-"""Prefixes of model names → providers of the table."""
+_TABLE_NAMES: Mapping[str, str] = {"gemini": "google", "xai": "x-ai"}
+"""Providers that the table has by other names than ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +59,10 @@ def price(model: str, given: tuple[float, float] | None) -> Price | None:
         return Price(prompt=0.0, completion=0.0)
     if given is not None:
         return Price(prompt=given[0], completion=given[1])
-    table = (_TABLES.get(prefix, ""), rest) if slash else ("openai", model)
+    provider = endpoints.find(prefix) if slash else endpoints.OPENAI
+    if provider is None:
+        return None
+    table = (_TABLE_NAMES.get(provider.prefix, provider.prefix), rest if slash else model)
     looked_up = _look_up(*table, 1000, 1000)
     if looked_up is None:
         return None
@@ -98,7 +91,7 @@ def parse_price(text: str) -> tuple[float, float]:
 def _look_up(
     provider: str, model: str, prompt_tokens: int, completion_tokens: int, cached: int = 0, cache_write: int = 0
 ) -> tuple[float, float] | None:
-    if not provider or not model:
+    if not model:
         return None
     try:
         from genai_prices import Usage, calc_price

@@ -81,7 +81,8 @@ class Asking:
                 usage = replace(outcome.usage, seconds=ended - started - waited, retries=tries - 1)
                 return replace(outcome, usage=usage, left_out=wire.left_out(request, refused))
             if parameter := wire.refused_parameter(outcome, sent):
-                self._leave_out(parameter)
+                with self._lock:
+                    self._refused |= {parameter}
                 tries -= 1  # not the endpoint's fault; ends, since each parameter is left out once
                 continue
             again = False
@@ -102,10 +103,6 @@ class Asking:
             everybody=failure.retry_after is not None or rule.load is Overload.RATE,
             tries=tries,
         )
-
-    def _leave_out(self, parameter: str) -> None:
-        with self._lock:
-            self._refused |= {parameter}
 
     def _wait(self, request: Request, failure: Failure, tries: int, left: float) -> None:
         """Until the next try may start.

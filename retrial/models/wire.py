@@ -34,6 +34,7 @@ NOTHING = "(nothing)"
 """What stands for a message that says nothing."""
 
 # What a reply took: every provider counts a little differently.
+COMPLETION = (("completion_tokens",), ("output_tokens",))
 CACHED = (
     ("prompt_tokens_details", "cached_tokens"),
     ("input_tokens_details", "cached_tokens"),
@@ -52,12 +53,8 @@ REASONING = (
     ("reasoning_tokens",),
 )
 """Where each may be said, the first that is there counts."""
-COUNTS = (
-    *((name,) for name in ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")),
-    *CACHED,
-    *CACHE_WRITES,
-    *REASONING,
-)
+PROMPT_AND_TOTAL = (("prompt_tokens",), ("input_tokens",), ("total_tokens",))
+COUNTS = (*PROMPT_AND_TOTAL, *COMPLETION, *CACHED, *CACHE_WRITES, *REASONING)
 
 MOST_TOKENS = 100_000_000
 MOST_COST = 100_000.0
@@ -164,17 +161,11 @@ def read(content: bytes, price: Price | None) -> Reply | Failure:
         model=_label(data.get("model")),
         fingerprint=_label(data.get("system_fingerprint")),
     )
-    return _cut(reply) if _is_long(reply) else reply
-
-
-def _is_long(reply: Reply) -> bool:
     written = len(reply.text) + sum(len(call.name) + len(call.arguments) + len(call.id) for call in reply.calls)
-    return written > REPLY_CHARACTERS or len(reply.calls) > REPLY_CALLS
-
-
-def _cut(reply: Reply) -> Reply:
-    """As if it had been cut off: what a call says is of no use without its end."""
-    return replace(reply, text=reply.text[:REPLY_CHARACTERS], calls=(), finish="length")
+    if written > REPLY_CHARACTERS or len(reply.calls) > REPLY_CALLS:
+        # As if it had been cut off: what a call says is of no use without its end.
+        return replace(reply, text=reply.text[:REPLY_CHARACTERS], calls=(), finish="length")
+    return reply
 
 
 def _label(name: object) -> str:
@@ -211,14 +202,14 @@ def _calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
     listed = message.get("tool_calls")
     calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     return tuple(
-        _call(function, str(call.get("id") or f"call-{number}"))
+        ToolCall(
+            name=str(function.get("name", "")),
+            arguments=_arguments(function.get("arguments")),
+            id=str(call.get("id") or f"call-{number}"),
+        )
         for number, call in enumerate(calls, start=1)
         if isinstance(function := call.get("function"), dict)
     )
-
-
-def _call(function: Mapping[str, Json], call_id: str) -> ToolCall:
-    return ToolCall(name=str(function.get("name", "")), arguments=_arguments(function.get("arguments")), id=call_id)
 
 
 def _arguments(value: object) -> str:
@@ -231,8 +222,8 @@ def read_usage(data: object, price: Price | None) -> Usage:
     Where one number is impossible the cost is unknown, so that all that was put by for the call stays counted.
     """
     said: Mapping[str, Json] = data if isinstance(data, dict) else {}
-    cached, written, reasoning = (_first_count(said, places) for places in (CACHED, CACHE_WRITES, REASONING))
-    prompt, seen = _prompt(said, cached + written), _seen(said)
+    cached, written, reasoning = (_first_count(said, places) or 0 for places in (CACHED, CACHE_WRITES, REASONING))
+    prompt, seen = _prompt(said, cached + written), _first_count(said, COMPLETION)
     completion = _completion(said, seen)
     possible = cached + written <= (prompt or 0) and reasoning <= (completion or 0)
     usage = Usage(
@@ -266,11 +257,6 @@ def _prompt(said: Mapping[str, Json], in_cache: int) -> int | None:
     return others + (in_cache if "cache_read_input_tokens" in said or "cache_creation_input_tokens" in said else 0)
 
 
-def _seen(said: Mapping[str, Json]) -> int | None:
-    completion = read_count(said.get("completion_tokens"))
-    return read_count(said.get("output_tokens")) if completion is None else completion
-
-
 def _completion(said: Mapping[str, Json], seen: int | None) -> int | None:
     """With the reasoning, which some count only in the total; it is billed like the rest."""
     prompt, total = read_count(said.get("prompt_tokens")), read_count(said.get("total_tokens"))
@@ -296,8 +282,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _first_count(said: Mapping[str, Json], places: tuple[tuple[str, ...], ...]) -> int:
-    return next((found for place in places if (found := read_count(_look_up(said, place))) is not None), 0)
+def _first_count(said: Mapping[str, Json], places: tuple[tuple[str, ...], ...]) -> int | None:
+    return next((found for place in places if (found := read_count(_look_up(said, place))) is not None), None)
 
 
 def _look_up(said: Any, place: tuple[str, ...]) -> object:

@@ -54,15 +54,12 @@ class AgentExit:
 
 
 class Isolation(Protocol):
-    isolated: bool
-    """It sees nothing of this host but what it was given."""
-
     def unavailable(self) -> str:
         """Why nothing can be run in it here, in one sentence; empty when it can."""
         ...
 
     def describe(self) -> Facts:
-        """For run.json."""
+        """For run.json; with `isolated`, whether it sees nothing of this host but what it was given."""
         ...
 
     def run(

@@ -11,21 +11,18 @@ from pathlib import Path
 from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
-from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.attempts import Facts
 from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import limits, privileges, process
+from retrial.sandboxes.bwrap import limits, process
 
 VISIBLE = ("/usr", *process.MERGED, *process.ETC_NETWORK)
 """What is there in any case."""
 
 
 class BwrapCell:
-    isolated = True
-
     def __init__(self, given: Grants) -> None:
         self._given = given
 
@@ -38,7 +35,7 @@ class BwrapCell:
 
     def describe(self) -> Facts:
         about = {"cell": "bwrap", "bwrap": process.version(), "limits": limits.method().name}
-        return {"isolated": self.isolated, **about, **self._given.describe()}
+        return {"isolated": True, **about, **self._given.describe()}
 
     def run(
         self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
@@ -46,19 +43,13 @@ class BwrapCell:
         python, folders = toolchain.interpreter(), map(Path, toolchain.base_folders())
         shown = self._given.shown((*errand.shown, *folders), VISIBLE)
         variables = {**ALWAYS, "PATH": _search_path(shown), **errand.environment, **self._given.variables}
-        try:
-            if os.geteuid() == 0:
-                workspace.hand_over(privileges.ID)
-            with (
-                runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=python) as kit,
-                TestsSocket(kit.folder, check) as tests,
-                closing(limits.method().open(process.with_room(LIMITS))) as slot,
-                _start(kit, self._view(kit, workspace, shown), slot) as bubble,
-            ):
-                bubble.open_pipes()
-                return runner.supervise(bubble.popen, bubble.kill, kit, tests, left)
-        except OSError as error:
-            raise SandboxError(f"The agent could not be run: {error}.") from error
+        with (
+            runner.laid_out(errand, variables, workspace, check, python=python, isolated=True) as kit,
+            closing(limits.method().open(process.with_room(LIMITS))) as slot,
+            _start(kit, self._view(kit, workspace, shown), slot) as bubble,
+        ):
+            bubble.open_pipes()
+            return runner.supervise(bubble.popen, bubble.kill, kit, left)
 
     def _view(self, kit: StagedFiles, workspace: Workspace, shown: tuple[Path, ...]) -> process.View:
         covered = self._given.covered((*shown, Path("/usr")))

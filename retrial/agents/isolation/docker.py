@@ -14,7 +14,6 @@ from docker.types import LogConfig, Mount, Ulimit
 from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
-from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.attempts import Facts
 from retrial.errors import SandboxError
 from retrial.protocols import Workspace, WorkspaceCheck
@@ -28,8 +27,6 @@ PYTHON = "python3"
 
 
 class DockerCell:
-    isolated = True
-
     def __init__(self, image: str, given: Grants) -> None:
         self._image, self._given = image, given
 
@@ -47,27 +44,21 @@ class DockerCell:
     def describe(self) -> Facts:
         with engines.engine() as client:
             about = {"image": self._image, "image_id": images.identity(client, self._image)}
-        return {"isolated": self.isolated, "cell": "docker", **about, **self._given.describe()}
+        return {"isolated": True, "cell": "docker", **about, **self._given.describe()}
 
     def run(
         self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
     ) -> AgentExit:
         variables = {**ALWAYS, **errand.environment, **self._given.variables}
-        try:
-            if os.geteuid() == 0:
-                workspace.hand_over(privileges.ID)
-            with (
-                runner.laid_out(errand, variables, workspace=WORKSPACE, files=FILES, python=PYTHON) as kit,
-                TestsSocket(kit.folder, check) as tests,
-                engines.engine() as client,
-            ):
-                mounts = self._mounts(kit, workspace, errand.shown)
-                with self._container(client, kit, mounts) as container:
-                    timed_out = _listen(client, container, kit, tests, left)
-                    code = None if timed_out or tests.broken else _status(client, container)
-                return kit.ran(code, timed_out=timed_out)
-        except OSError as error:
-            raise SandboxError(f"The agent could not be run: {error}.") from error
+        with (
+            runner.laid_out(errand, variables, workspace, check, python=PYTHON, isolated=True) as kit,
+            engines.engine() as client,
+        ):
+            mounts = self._mounts(kit, workspace, errand.shown)
+            with self._container(client, kit, mounts) as container:
+                timed_out = _listen(client, container, kit, left)
+                code = None if timed_out or kit.tests.broken else _status(client, container)
+            return kit.ran(code, timed_out=timed_out)
 
     def _mounts(self, kit: StagedFiles, workspace: Workspace, more: tuple[Path, ...]) -> list[Mount]:
         shown = self._given.shown(more)
@@ -121,7 +112,7 @@ def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
     return config
 
 
-def _listen(client: APIClient, container: str, kit: StagedFiles, tests: TestsSocket, left: Callable[[], float]) -> bool:
+def _listen(client: APIClient, container: str, kit: StagedFiles, left: Callable[[], float]) -> bool:
     """Attach first, then start: nothing is missed. True when the program ran out of time."""
     take = engines.Streams({1: kit.output.add, 2: kit.output.add}).feed
     with engines.attached(client, container) as raw:
@@ -130,7 +121,7 @@ def _listen(client: APIClient, container: str, kit: StagedFiles, tests: TestsSoc
         with suppress(BrokenPipeError, ConnectionResetError):
             raw.sendall(kit.greeting)
         engines.half_close(raw)
-        return runner.listen(raw.fileno(), None, tests, left, take)
+        return runner.listen(raw.fileno(), None, kit.tests, left, take)
 
 
 def _status(client: APIClient, container: str) -> int:

@@ -11,9 +11,7 @@ from contextlib import contextmanager, suppress
 
 from retrial.agents.isolation import AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
-from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.attempts import Facts
-from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes.bwrap import limits
@@ -21,8 +19,6 @@ from retrial.system import locks
 
 
 class HostCell:
-    isolated = False
-
     def __init__(self, given: Grants) -> None:
         self._given = given
 
@@ -30,7 +26,7 @@ class HostCell:
         return ""
 
     def describe(self) -> Facts:
-        return {"isolated": self.isolated, "cell": "host", **self._given.describe()}
+        return {"isolated": False, "cell": "host", **self._given.describe()}
 
     def run(
         self, errand: AgentCommand, workspace: Workspace, check: WorkspaceCheck, left: Callable[[], float]
@@ -38,16 +34,12 @@ class HostCell:
         # If we are killed it lives on, until the next start of a program finds it by this.
         mark = {locks.VARIABLE: locks.register_resource(locks.ResourceKind.PROCESSES, "")}
         variables = {**errand.environment, **self._given.variables, **mark}
-        names = {"workspace": str(workspace.root), "python": toolchain.interpreter()}
-        try:
-            with (
-                runner.laid_out(errand, variables, **names) as kit,
-                TestsSocket(kit.folder, check) as tests,
-                _started(kit.command) as popen,
-            ):
-                return runner.supervise(popen, lambda: _kill(popen), kit, tests, left)
-        except OSError as error:
-            raise SandboxError(f"The agent could not be run: {error}.") from error
+        python = toolchain.interpreter()
+        with (
+            runner.laid_out(errand, variables, workspace, check, python=python, isolated=False) as kit,
+            _started(kit.command) as popen,
+        ):
+            return runner.supervise(popen, lambda: _kill(popen), kit, left)
 
 
 @contextmanager

@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrial.agents.isolation import AgentCommand, AgentExit, Isolation, tests_client
+from retrial.agents.isolation import FILES, WORKSPACE, AgentCommand, AgentExit, Isolation, tests_client
 from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import NotMeasured, SandboxError
 from retrial.patches.workspace import Folder
+from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes.bwrap import privileges
 from retrial.sandboxes.job_session import receive
 from retrial.sandboxes.supervisor import HeadAndTail
@@ -71,6 +72,7 @@ class StagedFiles:
     masked: Mapping[str, str]
     """What people are not to see in its output → what they see instead."""
     output: HeadAndTail
+    tests: TestsSocket
 
     @property
     def out(self) -> Path:
@@ -93,33 +95,51 @@ class StagedFiles:
 
 @contextmanager
 def laid_out(
-    errand: AgentCommand, variables: Mapping[str, str], *, workspace: str, files: str | None = None, python: str
+    errand: AgentCommand,
+    variables: Mapping[str, str],
+    workspace: Workspace,
+    check: WorkspaceCheck,
+    *,
+    python: str,
+    isolated: bool,
 ) -> Iterator[StagedFiles]:
-    """All as they are called inside: the workspace, the kit's folder (None: by its own name), and what the test client
-    runs on."""
-    with _folder() as folder:
-        (folder / "out").mkdir()
-        files = files or str(folder)
-        everything = {**variables, **_named(errand, files), "RETRIAL_WORKSPACE": workspace}
-        exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in everything.items())
-        contents = {
-            **errand.files,
-            CLIENT: Path(tests_client.__file__).read_bytes(),
-            "test": TEST.format(python=shlex.quote(python), client=CLIENT).encode(),
-            "start": START.format(exports=exports, workspace=shlex.quote(workspace)).encode(),
-        }
-        for name, content in contents.items():
-            (folder / name).write_bytes(content)
-            (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
-        if os.geteuid() == 0:
-            os.chown(folder / "out", privileges.ID, privileges.ID)
-        yield StagedFiles(
-            folder=folder,
-            command=("/bin/sh", f"{files}/start", *errand.command),
-            greeting=secrets.token_hex(16).encode() + b"\n",
-            masked={value: f"[{name}]" for name, value in everything.items() if _is_secret(name, value)},
-            output=HeadAndTail(OUTPUT_BYTES),
-        )
+    """All as they are called inside, where workspace and files have the same names in every cell that is isolated, and
+    what the test client runs on.
+
+    Raises: what `check` raises; SandboxError when the cell itself failed, also for what is done with it.
+    """
+    try:
+        if isolated and os.geteuid() == 0:
+            workspace.hand_over(privileges.ID)
+        with _folder() as folder, TestsSocket(folder, check) as tests:
+            (folder / "out").mkdir()
+            files, place = (FILES, WORKSPACE) if isolated else (str(folder), str(workspace.root))
+            everything = {**variables, **_named(errand, files), "RETRIAL_WORKSPACE": place}
+            for name, content in _contents(errand, everything, python).items():
+                (folder / name).write_bytes(content)
+                (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
+            if os.geteuid() == 0:
+                os.chown(folder / "out", privileges.ID, privileges.ID)
+            yield StagedFiles(
+                folder=folder,
+                command=("/bin/sh", f"{files}/start", *errand.command),
+                greeting=secrets.token_hex(16).encode() + b"\n",
+                masked={value: f"[{name}]" for name, value in everything.items() if _is_secret(name, value)},
+                output=HeadAndTail(OUTPUT_BYTES),
+                tests=tests,
+            )
+    except OSError as error:
+        raise SandboxError(f"The agent could not be run: {error}.") from error
+
+
+def _contents(errand: AgentCommand, variables: Mapping[str, str], python: str) -> dict[str, bytes]:
+    exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+    return {
+        **errand.files,
+        CLIENT: Path(tests_client.__file__).read_bytes(),
+        "test": TEST.format(python=shlex.quote(python), client=CLIENT).encode(),
+        "start": START.format(exports=exports, workspace=shlex.quote(variables["RETRIAL_WORKSPACE"])).encode(),
+    }
 
 
 @contextmanager
@@ -169,11 +189,7 @@ def listen(
 
 
 def supervise(
-    popen: subprocess.Popen[bytes],
-    kill: Callable[[], None],
-    kit: StagedFiles,
-    tests: TestsSocket,
-    left: Callable[[], float],
+    popen: subprocess.Popen[bytes], kill: Callable[[], None], kit: StagedFiles, left: Callable[[], float]
 ) -> AgentExit:
     """Let a process of this host run to its end or to that of its time, and no longer."""
     assert popen.stdin and popen.stdout
@@ -184,7 +200,7 @@ def supervise(
         with suppress(BrokenPipeError):
             os.write(popen.stdin.fileno(), kit.greeting)
         popen.stdin.close()
-        timed_out = listen(stream, ended, tests, left, kit.output.add)
+        timed_out = listen(stream, ended, kit.tests, left, kit.output.add)
     finally:
         os.close(ended)
         kill()

@@ -154,8 +154,6 @@ def test_a_failure_is_told_as_our_own_models_are(kind: str, reached: bool, text:
 class Told:
     """A cell in which aider has been already; a cell is any object that runs an errand."""
 
-    isolated = True
-
     def __init__(self, report: object, *, timed_out: bool = False) -> None:
         code = None if timed_out else 0
         self._ran = AgentExit(exit_code=code, output="Traceback\nOops.\n", timed_out=timed_out, results=files(report))
