@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from retrial.chat import Fault, Reply
@@ -91,7 +91,7 @@ def _contents(reply: Reply, files: Mapping[str, str]) -> Contents:
 
 def _changes(segment: Segment, files: Mapping[str, str]) -> Iterator[FileEdit]:
     """Raises: Refused."""
-    for section in SegmentReader(segment, lambda name: _may_be_name(name, files)).sections():
+    for section in SegmentReader(segment, files).sections():
         if section.hunks or not _is_idle(section):
             yield _change(section, files)
 
@@ -145,8 +145,8 @@ def _ends_inside(segment: Segment) -> bool:
 class SegmentReader:
     """Goes through one segment of a reply."""
 
-    def __init__(self, segment: Segment, is_path: Callable[[str], bool]) -> None:
-        self._segment, self._lines, self._is_path = segment, segment.lines, is_path
+    def __init__(self, segment: Segment, files: Mapping[str, str]) -> None:
+        self._segment, self._lines, self._files = segment, segment.lines, files
         self._at = 0
 
     def sections(self) -> Iterator[Section]:
@@ -248,7 +248,7 @@ class SegmentReader:
         """The hunk's end by what its lines begin with. A removed `-- x` before an added `++ y` is no header."""
         for at in range(start, len(self._lines)):
             line, pair = self._lines[at], self._pair(at)
-            if self._begins_another(at) or (pair and all(map(self._is_path, pair))):
+            if self._begins_another(at) or (pair and all(_may_be_name(name, self._files) for name in pair)):
                 return at
             if not signed(line) and not line.startswith("\\ "):
                 if self._segment.fenced or goes_on(self._lines, at):

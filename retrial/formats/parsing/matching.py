@@ -87,7 +87,11 @@ def replaced(content: str, before: str, after: str) -> str | Miss:
     changes = _changes(lines, wanted, given)
     if isinstance(changes, Miss):
         return changes
-    return _missing(lines, wanted, given) if changes is None else joined(_changed(lines, changes), like=content)
+    if changes is None:
+        return _missing(lines, wanted, given)
+    for change in reversed(changes):
+        lines[change.start : change.stop] = change.lines
+    return joined(lines, like=content)
 
 
 def fits(content: str, before: str, after: str) -> bool:
@@ -178,14 +182,6 @@ def _runs(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
     firsts = (at - rarest for at, line in enumerate(lines) if line == wanted[rarest])
     run = list(wanted)
     return [at for at in firsts if at >= 0 and lines[at] == run[0] and list(lines[at : at + len(run)]) == run]
-
-
-def _changed(lines: list[str], changes: list[_Change]) -> list[str]:
-    new, done = [], 0
-    for change in changes:
-        new += [*lines[done : change.start], *change.lines]
-        done = change.stop
-    return [*new, *lines[done:]]
 
 
 def _shifted(there: Sequence[str], wanted: Sequence[str], at: int) -> Match | None:

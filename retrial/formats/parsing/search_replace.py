@@ -105,14 +105,6 @@ class Broken:
     """No other marker of its kind follows: the reply may have ended too early."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """Which file a block is for."""
-
-    sure: str = ""
-    guesses: tuple[str, ...] = ()
-
-
 def contents(reply: Reply, files: Mapping[str, str]) -> Contents:
     """Raises: Refused."""
     names = ", ".join(files)
@@ -146,7 +138,7 @@ def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> 
     last, above = "", 0
     done: set[tuple[str, str]] = set()
     for number, block in enumerate(found, 1):
-        path, divider = _target(block, _owner(block, lines[above : block.head], now, last), now)
+        path, divider = _target(block, *_owner(block, lines[above : block.head], now, last), now)
         last, above = path or last, block.end + 1
         if (path, text(block.body)) in done:
             continue
@@ -168,8 +160,9 @@ def _applied(found: list[Block], lines: list[str], files: Mapping[str, str]) -> 
     return {path: now[path] for path in touched}
 
 
-def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) -> Owner:
-    """By the name nearest above a block; else by the block before it; else there may be only one file.
+def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) -> tuple[str, list[str]]:
+    """Which file a block is for, if that is sure, and guesses: by the name nearest above it; else by the block before
+    it; else there may be only one file.
 
     A block without SEARCH lines makes a new file, so its path is taken as it is written.
     """
@@ -192,21 +185,21 @@ def _owner(block: Block, above: list[str], files: Mapping[str, str], last: str) 
                 guesses.append(find_quoted_path(line))
             texts += 1
     guesses += [last, *(files if len(files) == 1 else ())]
-    return Owner(sure=sure, guesses=tuple(guess for guess in guesses if guess))
+    return sure, [guess for guess in guesses if guess]
 
 
 def _makes_a_file(block: Block) -> bool:
     return not any(line.strip() for line in block.body[: min(block.dividers)])
 
 
-def _target(block: Block, owner: Owner, files: Mapping[str, str]) -> tuple[str, int]:
+def _target(block: Block, sure: str, guesses: list[str], files: Mapping[str, str]) -> tuple[str, int]:
     """The file that a block is for, and the line that divides it: by its name, else where its SEARCH lines are."""
-    paths = [owner.sure] if owner.sure else list(owner.guesses)
+    paths = [sure] if sure else guesses
     for path in paths:
         divider = _fitting(block, files.get(path, ""))
         if divider is not None:
             return path, divider
-    elsewhere = None if owner.sure else _elsewhere(block, files)
+    elsewhere = None if sure else _elsewhere(block, files)
     return elsewhere or (paths[0] if paths else "", min(block.dividers))
 
 

@@ -68,12 +68,11 @@ def _read(each: ToolCall, *, cut: bool) -> object:
     except (ValueError, RecursionError) as error:
         if cut:
             raise Refused(CUT.format(function=each.name), Fault.CUT_OFF) from error
-        closed = _closed(each.arguments)
-        why = str(error)
+        refused = Refused(NOT_JSON.format(function=each.name, why=error), Fault.BROKEN_CALL)
     try:
-        return json.loads(closed, strict=False)
+        return json.loads(_closed(each.arguments), strict=False)
     except (ValueError, RecursionError) as error:
-        raise Refused(NOT_JSON.format(function=each.name, why=why), Fault.BROKEN_CALL) from error
+        raise refused from error
 
 
 def _closed(text: str) -> str:
