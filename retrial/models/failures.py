@@ -27,9 +27,9 @@ _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    retry: bool
     happened: str
     todo: str
+    retry: bool = True
     billed: bool = False
     """It may have been answered all the same, and billed."""
     load: Overload = Overload.NONE
@@ -38,51 +38,36 @@ class Rule:
 
 RULES: Mapping[str, Rule] = {
     "connection": Rule(
-        retry=True, happened="could not be reached", todo="check the network and the base URL", load=Overload.STRAIN
+        happened="could not be reached", todo="check the network and the base URL", load=Overload.STRAIN
     ),
     "timeout": Rule(
-        retry=True,
         happened="did not answer in time",
         todo="raise --timeout-seconds or try again later",
         billed=True,
         load=Overload.STRAIN,
     ),
     "torn": Rule(
-        retry=True,
-        happened="sent a reply that is cut off or not JSON",
-        todo="try again; is it the right URL?",
-        billed=True,
+        happened="sent a reply that is cut off or not JSON", todo="try again; is it the right URL?", billed=True
     ),
-    "empty": Rule(
-        retry=True,
-        happened="returned an incomplete reply",
-        todo="try again later",
-        billed=True,
-        load=Overload.STRAIN,
-    ),
+    "empty": Rule(happened="returned an incomplete reply", todo="try again later", billed=True, load=Overload.STRAIN),
     "limits": Rule(
-        retry=False,
-        happened="sent a response that exceeds a limit",
-        todo="check the base URL",
-        billed=True,
+        happened="sent a response that exceeds a limit", todo="check the base URL", retry=False, billed=True
     ),
     "redirect": Rule(
-        retry=False,
         happened="redirects to another host, which is not followed",
         todo="give the address of the API itself with --api-base",
+        retry=False,
     ),
-    "conflict": Rule(retry=True, happened="was busy with a conflicting request", todo="try again later"),
-    "rate": Rule(
-        retry=True, happened="limits the rate of requests", todo="try again later or lower --jobs", load=Overload.RATE
-    ),
-    "server": Rule(retry=True, happened="has trouble of its own", todo="try again later", load=Overload.STRAIN),
-    "key": Rule(retry=False, happened="did not accept the key", todo="check the key in {key_name}"),
-    "forbidden": Rule(retry=False, happened="refused access", todo="check what the key in {key_name} may use"),
+    "conflict": Rule(happened="was busy with a conflicting request", todo="try again later"),
+    "rate": Rule(happened="limits the rate of requests", todo="try again later or lower --jobs", load=Overload.RATE),
+    "server": Rule(happened="has trouble of its own", todo="try again later", load=Overload.STRAIN),
+    "key": Rule(happened="did not accept the key", todo="check the key in {key_name}", retry=False),
+    "forbidden": Rule(happened="refused access", todo="check what the key in {key_name} may use", retry=False),
     "unknown": Rule(
-        retry=False, happened="does not know this model or address", todo="check the name and the base URL"
+        happened="does not know this model or address", todo="check the name and the base URL", retry=False
     ),
-    "quota": Rule(retry=False, happened="says the account has no money left", todo="top the account up"),
-    "request": Rule(retry=False, happened="refused the request", todo="check the model's name and options"),
+    "quota": Rule(happened="says the account has no money left", todo="top the account up", retry=False),
+    "request": Rule(happened="refused the request", todo="check the model's name and options", retry=False),
 }
 
 _STATUS: Mapping[int, str] = {
@@ -131,10 +116,14 @@ class Failure:
 
 def from_status(status: int, headers: Mapping[str, str], detail: str) -> Failure:
     """The failure that an HTTP status stands for."""
+    wait = retry_after(headers, time.time())
+    return Failure(kind=kind_of(status, detail), detail=f"HTTP {status}: {detail}", retry_after=wait)
+
+
+def kind_of(status: int, detail: str) -> str:
+    """The row of the table that an HTTP status stands for."""
     kind = _STATUS.get(status, "server" if status >= 500 else "request")
-    if kind == "rate" and "insufficient_quota" in detail:
-        kind = "quota"
-    return Failure(kind=kind, detail=f"HTTP {status}: {detail}", retry_after=retry_after(headers, time.time()))
+    return "quota" if kind == "rate" and "insufficient_quota" in detail else kind
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -20,17 +20,18 @@ from retrial.models.endpoints import Endpoint
 from retrial.models.failures import Failure, from_status
 from retrial.models.prices import Price, price
 from retrial.models.retry import Asking, Patience
+from retrial.options import ModelSettings
 from retrial.protocols import ModelContext
 
 
 class LiteLLMModel:
     """One model of one provider; may be asked from many threads."""
 
-    def __init__(self, *, name: str, endpoint: Endpoint, price: Price | None, asking: Asking) -> None:
-        self.name = name
+    def __init__(self, endpoint: Endpoint, options: ModelSettings) -> None:
+        self.name = f"litellm/{endpoint.model}"
         self._endpoint = endpoint
-        self._price = price
-        self._asking = asking
+        self._price = price(endpoint.model, options.price)
+        self._asking = Asking(self.name, endpoint, options.extra, Patience(try_seconds=options.try_seconds))
         self._litellm = _library(endpoint.model)
 
     def complete(self, request: Request) -> Reply:
@@ -97,19 +98,11 @@ def _library(name: str) -> Any:
 def make(context: ModelContext) -> LiteLLMModel:
     """Raises: UsageError when there is no such package, or no name."""
     options, name = context.options, context.name
-    provider, _, rest = name.partition("/")
+    prefix, _, rest = name.partition("/")
     if not rest:
         raise UsageError(f"Model 'litellm/{name}' should be litellm/PROVIDER/NAME.")
-    endpoint = _endpoint(name, endpoints.find(provider), options.api_base)
-    return LiteLLMModel(
-        name=f"litellm/{name}",
-        endpoint=endpoint,
-        price=price(name, options.price),
-        asking=Asking(f"litellm/{name}", endpoint, options.extra, Patience(try_seconds=options.try_seconds)),
-    )
-
-
-def _endpoint(name: str, known: endpoints.Provider | None, api_base: str | None) -> Endpoint:
-    """Of providers that we know, the key too, so that it can be masked; the others' are LiteLLM's own business."""
+    # Of providers that we know, the key too, so that it can be masked; the others' are LiteLLM's own business.
+    known = endpoints.find(prefix)
     key_name, key = endpoints.first_set(os.environ, known.keys if known else ())
-    return Endpoint(title="LiteLLM", base_url=api_base or "", model=name, key=key, key_name=key_name)
+    endpoint = Endpoint(title="LiteLLM", base_url=options.api_base or "", model=name, key=key, key_name=key_name)
+    return LiteLLMModel(endpoint, options)

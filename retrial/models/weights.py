@@ -33,18 +33,14 @@ def weights(cache: Path) -> Path:
     try:
         with file_lock(folder / ".lock"):
             if not target.is_file():
-                _fetch(folder, target)
+                # The staging folder is on the same file system, so that the rename at the end is atomic.
+                with scratch_folder(where=folder) as staging:
+                    install(_download(staging), target, SHA256, staging)
     except OSError as error:
         raise ModelError(
             f"The weights of model 'local' cannot be kept in {folder}: {error.strerror or error}."
         ) from error
     return target
-
-
-def _fetch(folder: Path, target: Path) -> None:
-    # The staging folder is on the same file system, so that the rename at the end is atomic.
-    with scratch_folder(where=folder) as staging:
-        install(_download(staging), target, SHA256, staging)
 
 
 def install(wheel: Path, target: Path, sha256: str, staging: Path) -> None:

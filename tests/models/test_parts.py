@@ -14,7 +14,7 @@ import pytest
 
 from retrial.chat import Message, Request, ToolCall
 from retrial.errors import ModelError, UsageError
-from retrial.models import llama_server, local, replay
+from retrial.models import local, replay
 from retrial.models import weights as model_weights
 from retrial.models.endpoints import PROVIDERS, resolve
 from retrial.models.prices import price
@@ -204,7 +204,7 @@ def test_a_file_that_is_no_model_is_an_error_of_ours(tmp_path: Path, capfd: pyte
 
 
 def test_one_core_is_left_to_others() -> None:
-    assert [llama_server.threads(cores) for cores in (1, 2, 4, 64)] == [1, 1, 3, 4]
+    assert [local.threads(cores) for cores in (1, 2, 4, 64)] == [1, 1, 3, 4]
 
 
 USE_AND_EXIT = """
@@ -237,7 +237,8 @@ def write():
         model.complete(Request(messages=(Message(role="user", content="Tell a very long story."),)))
 threading.Thread(target=write, daemon=True).start()
 server, _ = model._prepare()
-while not server.busy:
+free = local.slots(local._cores())
+while server.turn._value == free:
     pass
 """
 )
