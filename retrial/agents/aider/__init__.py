@@ -16,8 +16,7 @@ from retrial.agents.aider import driver_report as aider_report
 from retrial.agents.aider import install
 from retrial.agents.aider.driver_report import AiderReport, Route
 from retrial.agents.aider.install import Installation
-from retrial.agents.edit import FEEDBACK_LINES, LAZY
-from retrial.agents.edit.prompts import FAILED
+from retrial.agents.edit import FAILED, FEEDBACK_LINES, LAZY, count_errors
 from retrial.agents.isolation import AgentCommand, AgentExit, Isolation
 from retrial.agents.prompts import TASK, WHOLE_REPOSITORY
 from retrial.attempts import AgentResult, Facts
@@ -77,7 +76,7 @@ class AiderAgent:
         report = aider_report.read(ran.results)
         if report is None:
             raise NotMeasured(f"aider left no report: {_last_line(ran)}")
-        spent = replace(report.spent, cost=None) if self._options.price else report.spent
+        spent = replace(report.effort.spent, cost=None) if self._options.price else report.effort.spent
         try:
             self._refuse_broken(report, ran, model.name)
         except NotMeasured:
@@ -122,43 +121,33 @@ class AiderAgent:
         Once the model has answered, an aider that breaks down does so over what it was told.
         """
         endpoint, failure = self._route.endpoint, report.failure
-        if failure is None and ran.timed_out and report.waiting and not report.spent.calls:
+        if failure is None and ran.timed_out and report.waiting and not report.effort.spent.calls:
             failure = Failure(kind="timeout")
         if failure is not None and not failure.context_exceeded:
             raise ModelError(sentence(name, endpoint, failure, report.tries))
-        if failure is None and not _ended(report, ran) and (report.waiting or not report.spent.calls):
+        if failure is None and not _ended(report, ran) and (report.waiting or not report.effort.spent.calls):
             raise NotMeasured(f"aider broke down: {_last_line(ran)}")
 
 
 def _effort(report: AiderReport, verdicts: Sequence[Verdict], spent: Usage, ran: AgentExit) -> AgentResult:
-    lines = [line.removeprefix("E").strip() for verdict in verdicts for line in verdict.output.splitlines()]
     errors = {
         "the attempt timed out": ran.timed_out,
         f"aider broke down: {_last_line(ran)}": not _ended(report, ran) and report.failure is None,
     }
-    error = ", ".join(text for text, applies in errors.items() if applies)
-    notes = {
-        **errors,
-        "its linter found errors that were left": not report.lint_outcome,
-    }
-    return AgentResult(
-        edit_outcome=report.edit_outcome,
-        edit_format=report.edit_format,
+    notes = {**errors, "its linter found errors that were left": not report.lint_outcome}
+    effort = replace(
+        report.effort,
         tests_outcomes=tuple(each.resolved for each in verdicts if each.outcome is not Outcome.UNVERIFIED),
-        malformed=report.malformed,
-        reflections=report.reflections,
         lazy_comments=sum(len(LAZY.findall(reply)) for reply in report.replies),
-        syntax_errors=sum(line.startswith("SyntaxError") for line in lines),
-        indentation_errors=sum(line.startswith("IndentationError") for line in lines),
-        test_timeouts=sum(verdict.outcome is Outcome.TIMED_OUT for verdict in verdicts),
         # Of all failures only a context that is too long leads here.
-        exhausted=report.exhausted + (report.failure is not None),
-        user_asks=report.user_asks,
+        exhausted=report.effort.exhausted + (report.failure is not None),
         spent=spent,
-        error=error,
+        error=", ".join(text for text, applies in errors.items() if applies),
         notes=tuple(note for note, applies in notes.items() if applies),
-        chat=report.chat,
     )
+    for verdict in verdicts:
+        effort = count_errors(effort, verdict)
+    return effort
 
 
 def _ended(report: AiderReport, ran: AgentExit) -> bool:

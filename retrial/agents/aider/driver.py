@@ -89,9 +89,9 @@ class WatchedModel(models.Model):  # type: ignore[misc]
         self.failed += 1
         self.report.retries += 1
         reached = _reached(error)
-        self.report.failure = {
-            "kind": type(error).__name__, "text": str(error), "reached": reached, "tries": self.failed
-        }  # fmt: skip
+        # Those of litellm's errors that have no status are a server's.
+        status = getattr(error, "status_code", None) or 500
+        self.report.failure = {"status": status, "text": str(error), "reached": reached, "tries": self.failed}
         self.report.write()
         most = TRIES if reached else TRIES_TO_REACH
         if self.failed >= most or not LiteLLMExceptions().get_ex_info(error).retry:

@@ -8,29 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrial import models
+from retrial.attempts import AgentResult
 from retrial.chat import Message, Usage
 from retrial.errors import UsageError
 from retrial.models import endpoints
 from retrial.models.endpoints import OPENAI, Endpoint
-from retrial.models.failures import ONE_DAY, Failure
+from retrial.models.failures import ONE_DAY, Failure, kind_of
 from retrial.models.wire import read_amount, read_count
 
 LITELLM_NAMES = {"together": "together_ai", "ollama": "ollama_chat"}
 """Prefixes that litellm, which aider asks through, has other words for."""
 OLLAMA = "ollama"
-
-KINDS: Mapping[str, str] = {
-    "AuthenticationError": "key",
-    "PermissionDeniedError": "forbidden",
-    "NotFoundError": "unknown",
-    "RateLimitError": "rate",
-    "Timeout": "timeout",
-    "BadRequestError": "request",
-    "ContentPolicyViolationError": "request",
-    "UnprocessableEntityError": "request",
-    "UnsupportedParamsError": "request",
-}
-"""litellm's errors → rows of the table of failures; all others are the server's."""
 
 COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
@@ -47,18 +35,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AiderReport:
+    effort: AgentResult
+    """As far as aider itself knows it."""
     ended: bool
     """aider came to its own end."""
-    edit_format: str
-    edit_outcome: bool
     lint_outcome: bool
     """False: errors that its linter found were left."""
-    reflections: int
-    malformed: int
-    exhausted: int
-    user_asks: int
-    spent: Usage
-    chat: tuple[Message, ...]
     replies: tuple[str, ...]
     """Those of the chat's messages that the model wrote itself, and not aider in its name."""
     waiting: bool
@@ -108,17 +90,20 @@ def _report(data: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> Aider
     # When it has ended, a summary that nobody asked for may still have failed.
     failure = None if data["ended"] else data["failure"]
     chat = [(Message(role=str(each["role"]), content=str(each["content"])), each["reply"]) for each in said]
-    return AiderReport(
-        ended=bool(data["ended"]),
+    effort = AgentResult(
         edit_format=str(data["edit_format"]),
         edit_outcome=bool(data["edit_outcome"]),
-        lint_outcome=data["lint_outcome"] is not False,
         reflections=int(data["reflections"]),
         malformed=int(data["malformed"]),
         exhausted=int(data["exhausted"]),
         user_asks=int(data["user_asks"]),
         spent=_spent(data["calls"], int(data["retries"])),
         chat=tuple(message for message, _ in chat),
+    )
+    return AiderReport(
+        effort=effort,
+        ended=bool(data["ended"]),
+        lint_outcome=data["lint_outcome"] is not False,
         replies=tuple(message.content for message, reply in chat if reply),
         waiting=bool(data["waiting"]),
         failure=_failure(failure) if failure else None,
@@ -144,7 +129,4 @@ def _usage(call: Mapping[str, Any]) -> Usage | None:
 
 def _failure(found: Mapping[str, Any]) -> Failure:
     text = str(found["text"])
-    kind = KINDS.get(str(found["kind"]), "server") if found["reached"] else "connection"
-    if kind == "rate" and "insufficient_quota" in text:
-        kind = "quota"
-    return Failure(kind=kind, detail=text)
+    return Failure(kind=kind_of(int(found["status"]), text) if found["reached"] else "connection", detail=text)

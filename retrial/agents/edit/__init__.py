@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from retrial import formats, registry
 from retrial.agents.edit import file_picker
-from retrial.agents.edit.prompts import FAILED, LINT, UNCHANGED
 from retrial.agents.prompts import READ_ONLY, REPOSITORY, TASK
 from retrial.attempts import AgentResult
 from retrial.chat import Edits, Fault, Message, Reply, Tool, ToolCall
@@ -21,6 +20,20 @@ from retrial.protocols import AgentContext, Chat, EditFormat, Workspace, Workspa
 from retrial.system import paths
 from retrial.types import Outcome, Task, Verdict
 
+FAILED = """\
+{output}
+
+####
+
+See the testing errors above.
+The tests are correct.
+Fix the code in {files} to resolve the errors."""
+LINT = """\
+{errors}
+
+Fix these errors in {files}."""
+UNCHANGED = "Your reply does not change any file. Write the solution into {files}."
+
 FEEDBACK_LINES = 50
 REPEATED = "the model repeated a malformed reply word for word and was not asked again"
 PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *file_picker.PROMPTS, *formats.SHARED)
@@ -29,18 +42,19 @@ PROMPTS = (TASK, REPOSITORY, READ_ONLY, FAILED, LINT, UNCHANGED, *file_picker.PR
 LAZY = re.compile(r"^[+ ]?[^\S\n]*(?:#|//|/\*|--).*\.\.\.", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditAgent:
-    def __init__(self, *, edit_format: EditFormat, turns: int, reflections: int, map_tokens: int, cache: Path) -> None:
-        self._format = edit_format
-        self._turns = turns
-        self._reflections = reflections
-        self._map_tokens, self._cache = map_tokens, cache
+    edit_format: EditFormat
+    turns: int
+    reflections: int
+    map_tokens: int
+    cache: Path
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:
-        session = EditChat(task, workspace, model, check, self._format, self._reflections)
+        session = EditChat(self, task, workspace, model, check)
         try:
-            if session.open(self._map_tokens, self._cache):
-                session.run(self._turns)
+            if session.open():
+                session.run()
         except AttemptOver as error:
             session.add(notes=(str(error),))
         return session.effort
@@ -49,56 +63,47 @@ class EditAgent:
 class EditChat:
     """One chat about one task."""
 
-    def __init__(
-        self,
-        task: Task,
-        workspace: Workspace,
-        model: Chat,
-        check: WorkspaceCheck,
-        edit_format: EditFormat,
-        reflections: int,
-    ) -> None:
-        self._task, self._workspace, self._model, self._check = task, workspace, model, check
-        self._format, self._reflections = edit_format, reflections
+    def __init__(self, agent: EditAgent, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> None:
+        self._agent, self._task, self._workspace, self._model, self._check = agent, task, workspace, model, check
         self._offered = task.offered
         self._sizes: dict[str, int] = {}
         self.effort = AgentResult(edit_outcome=False)
-        self.chat = [Message(role="system", content=edit_format.prompt)]
+        self.chat = [Message(role="system", content=agent.edit_format.prompt)]
         self._unanswered: tuple[ToolCall, ...] = ()
         self._malformed: set[tuple[str, ...]] = set()
         self._repeated = False
         """The model wrote the same malformed reply twice: asked again, it would do so once more."""
 
-    def open(self, map_tokens: int, cache: Path) -> bool:
+    def open(self) -> bool:
         """The first message, with the files to edit; in a repository the model is asked for them first.
 
         False when it names none.
         """
-        no_room = self._find(map_tokens, cache) if self._task.whole_repository else ""
+        no_room = self._find() if self._task.whole_repository else ""
         if self._task.whole_repository and not self._offered:
             self.add(notes=("the model named no file to edit",))
             return False
         self._say(self._opening() + no_room)
         return True
 
-    def _find(self, map_tokens: int, cache: Path) -> str:
+    def _find(self) -> str:
         """Which files are offered is the model's choice; returns what it must know of those that are not."""
         files = file_picker.editable(self._task)
         self._sizes = {path: len(content) for path, content in files.items()}
-        self._say(file_picker.asked(self._task, files, map_tokens, cache))
-        for left in range(self._reflections, -1, -1):
+        self._say(file_picker.asked(self._task, files, self._agent.map_tokens, self._agent.cache))
+        for left in range(self._agent.reflections, -1, -1):
             reply = self._ask()
             named = file_picker.named(formats.without_reasoning(reply.text), self._sizes)
             self._offered = named.taken
             no_room = file_picker.no_room(named.refused)
             if named.taken or not left:
-                return no_room
+                break
             self._note_malformed(reply, Fault.NO_NAME)
             if self._repeated:
-                return no_room
+                break
             self.add(reflections=1)
             self._say(no_room or file_picker.NONE_NAMED)
-        raise AssertionError("the last reflection always returns")
+        return no_room
 
     @property
     def _names(self) -> str:
@@ -108,18 +113,18 @@ class EditChat:
         """Count further what the effort counts."""
         self.effort = replace(self.effort, **{name: getattr(self.effort, name) + more for name, more in counts.items()})
 
-    def run(self, turns: int) -> None:
-        for turn in range(turns):
+    def run(self) -> None:
+        for left in range(self._agent.turns - 1, -1, -1):
             problem = self._turn()
             if not problem or self._repeated:
                 return
-            if turn + 1 < turns:
+            if left:
                 self._say(problem)
 
     def _turn(self) -> str:
         """Ask, with reflections; returns the next turn's message, empty when the tests pass."""
-        for left in range(self._reflections, -1, -1):
-            reply = self._ask(self._format.tools)
+        for left in range(self._agent.reflections, -1, -1):
+            reply = self._ask(self._agent.edit_format.tools)
             problem = self._edit(reply)
             self.effort = replace(self.effort, edit_outcome=not problem)
             verdict = None if problem else self._check()
@@ -129,10 +134,10 @@ class EditChat:
                 problem = LINT.format(errors="\n".join(verdict.lint), files=self._names)
             # A model that did not come to its end will not do so when it is told that it did not.
             if not problem or not left or reply.finish == "length" or self._repeated:
-                return self._end_of_turn(verdict, problem)
+                break
             self.add(reflections=1)
             self._say(problem)
-        raise AssertionError("the last reflection always returns")
+        return self._end_of_turn(verdict, problem)
 
     def _end_of_turn(self, verdict: Verdict | None, problem: str) -> str:
         if verdict is not None and verdict.outcome is Outcome.UNVERIFIED:
@@ -142,7 +147,7 @@ class EditChat:
         self.add(tests_outcomes=(passed,))
         if verdict is None or passed or verdict.outcome is Outcome.PATCH_EMPTY:
             return "" if passed else problem
-        self._count_errors(verdict)
+        self.effort = count_errors(self.effort, verdict)
         output = "\n".join(_feedback(verdict).splitlines()[:FEEDBACK_LINES])
         return FAILED.format(output=output, files=self._names)
 
@@ -192,7 +197,7 @@ class EditChat:
 
     def _read(self, reply: Reply) -> Edits:
         files = self._editable_files()
-        found = formats.read(self._format, reply, files)
+        found = formats.read(self._agent.edit_format, reply, files)
         refused = [edit.path for edit in found.edits if not self._allowed(edit.path)]
         return formats.not_allowed(refused, files) if refused else found
 
@@ -247,24 +252,26 @@ class EditChat:
         """What a model can be shown: no byte order mark, and nothing that is no text."""
         return (self._workspace.read(path) or b"").decode("utf-8-sig", "replace")
 
-    def _count_errors(self, verdict: Verdict) -> None:
-        lines = [line.removeprefix("E").strip() for line in verdict.output.splitlines()]
-        self.add(
-            syntax_errors=sum(line.startswith("SyntaxError") for line in lines),
-            indentation_errors=sum(line.startswith("IndentationError") for line in lines),
-            test_timeouts=int(verdict.outcome is Outcome.TIMED_OUT),
-        )
-
 
 def make(context: AgentContext) -> EditAgent:
-    edit_format = registry.module("formats", context.edit_format).make()
     options = context.options
     return EditAgent(
-        edit_format=edit_format,
+        edit_format=registry.module("formats", context.edit_format).make(),
         turns=options.turns,
         reflections=options.reflections,
         map_tokens=options.map_tokens,
         cache=paths.cache(),
+    )
+
+
+def count_errors(effort: AgentResult, verdict: Verdict) -> AgentResult:
+    """Count further what a check says of the code that it ran."""
+    lines = [line.removeprefix("E").strip() for line in verdict.output.splitlines()]
+    return replace(
+        effort,
+        syntax_errors=effort.syntax_errors + sum(line.startswith("SyntaxError") for line in lines),
+        indentation_errors=effort.indentation_errors + sum(line.startswith("IndentationError") for line in lines),
+        test_timeouts=effort.test_timeouts + (verdict.outcome is Outcome.TIMED_OUT),
     )
 
 

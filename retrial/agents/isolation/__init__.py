@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from retrial.attempts import Facts
-from retrial.errors import UsageError
+from retrial.errors import NotMeasured, UsageError
 from retrial.options import HarnessOptions
 from retrial.protocols import Workspace, WorkspaceCheck
-
-if TYPE_CHECKING:
-    from retrial.agents.isolation.grants import Grants
 
 WORKSPACE = "/workspace"
 FILES = "/run/retrial"
@@ -54,8 +51,8 @@ class AgentExit:
 
 
 class Isolation(Protocol):
-    def unavailable(self) -> str:
-        """Why nothing can be run in it here, in one sentence; empty when it can."""
+    def check(self) -> None:
+        """Raises: NotMeasured, with one sentence, when nothing can be run in it here."""
         ...
 
     def describe(self) -> Facts:
@@ -83,17 +80,18 @@ def choose(options: HarnessOptions) -> Isolation:
         from retrial.agents.isolation.none import HostCell
 
         return HostCell(given)
-    cell = _isolated(options.agent_image, given)
-    if why_not := cell.unavailable():
-        raise UsageError(f"Agent '{options.agent}' cannot be run apart from this host: {why_not.rstrip('.')}. {HELP}")
-    return cell
-
-
-def _isolated(image: str, given: Grants) -> Isolation:
-    if image:
+    cell: Isolation
+    if options.agent_image:
         from retrial.agents.isolation.docker import DockerCell
 
-        return DockerCell(image, given)
-    from retrial.agents.isolation.bwrap import BwrapCell
+        cell = DockerCell(options.agent_image, given)
+    else:
+        from retrial.agents.isolation.bwrap import BwrapCell
 
-    return BwrapCell(given)
+        cell = BwrapCell(given)
+    try:
+        cell.check()
+    except NotMeasured as error:
+        why_not = str(error).rstrip(".")
+        raise UsageError(f"Agent '{options.agent}' cannot be run apart from this host: {why_not}. {HELP}") from error
+    return cell

@@ -12,7 +12,6 @@ from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, Age
 from retrial.agents.isolation.grants import Grants
 from retrial.agents.isolation.runner import LIMITS, StagedFiles
 from retrial.attempts import Facts
-from retrial.errors import SandboxError
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes import supervisor
@@ -26,12 +25,9 @@ class BwrapCell:
     def __init__(self, given: Grants) -> None:
         self._given = given
 
-    def unavailable(self) -> str:
-        try:
-            process.check_tool()
-        except SandboxError as error:
-            return str(error)
-        return runner.trial(self, self._given.paths)
+    def check(self) -> None:
+        process.check_tool()
+        runner.try_out(self, self._given.paths)
 
     def describe(self) -> Facts:
         about = {"cell": "bwrap", "bwrap": process.version(), "limits": limits.method().name}

@@ -30,16 +30,13 @@ class DockerCell:
     def __init__(self, image: str, given: Grants) -> None:
         self._image, self._given = image, given
 
-    def unavailable(self) -> str:
+    def check(self) -> None:
         if not engines.listening():
-            return "no Docker engine answers."
-        try:
-            with engines.engine() as client:
-                if not images.identity(client, self._image):
-                    return f"the image {self._image} is not there: docker pull {self._image}"
-        except SandboxError as error:
-            return str(error)
-        return runner.trial(self, self._given.paths)
+            raise SandboxError("no Docker engine answers.")
+        with engines.engine() as client:
+            if not images.identity(client, self._image):
+                raise SandboxError(f"the image {self._image} is not there: docker pull {self._image}")
+        runner.try_out(self, self._given.paths)
 
     def describe(self) -> Facts:
         with engines.engine() as client:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from retrial.agents.isolation import FILES, WORKSPACE, AgentCommand, AgentExit, Isolation, tests_client
 from retrial.agents.isolation.tests_server import TestsSocket
-from retrial.errors import NotMeasured, SandboxError
+from retrial.errors import SandboxError
 from retrial.patches.workspace import Folder
 from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes.bwrap import privileges
@@ -224,14 +224,12 @@ def _results(out: Path) -> dict[str, bytes]:
     return found
 
 
-def trial(cell: Isolation, paths: tuple[Path, ...]) -> str:
-    """Whether a program in this cell can read these paths and write its workspace, by doing; or why not."""
-    try:
-        ran, edit = on_no_task(cell, ("/bin/sh", "-c", TRIAL, "sh", *map(str, paths)))
-    except NotMeasured as error:
-        return str(error)
-    said = " / ".join(ran.output.strip().splitlines()[:3])
-    return "" if edit else said or "it cannot work there, and gives no reason"
+def try_out(cell: Isolation, paths: tuple[Path, ...]) -> None:
+    """Raises: NotMeasured when a program in this cell cannot read these paths or write its workspace."""
+    ran, edit = on_no_task(cell, ("/bin/sh", "-c", TRIAL, "sh", *map(str, paths)))
+    if not edit:
+        said = " / ".join(ran.output.strip().splitlines()[:3])
+        raise SandboxError(said or "it cannot work there, and gives no reason")
 
 
 def on_no_task(cell: Isolation, command: tuple[str, ...]) -> tuple[AgentExit, str]:

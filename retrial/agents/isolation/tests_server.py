@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import selectors
 import socket
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +42,8 @@ class TestsSocket:
         self._stop = os.eventfd(0)
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="retrial-tests")
         self._served: Future[None] | None = None
-        self._busy = threading.Event()
+        self.busy = False
+        """Tests are under way: that is not the agent's time."""
         self.news = os.eventfd(0, os.EFD_NONBLOCK)
         """Can be read when an answer has been given, or when none will be given any more."""
 
@@ -56,11 +56,6 @@ class TestsSocket:
             os.close(opened)
         (folder / NAME).chmod(0o666)
         self._listener.listen(8)
-
-    @property
-    def busy(self) -> bool:
-        """Tests are under way: that is not the agent's time."""
-        return self._busy.is_set()
 
     @property
     def broken(self) -> bool:
@@ -102,11 +97,11 @@ class TestsSocket:
         self._asked += 1
         if self._asked > MOST:
             return said(NO_VERDICT, ENOUGH)
-        self._busy.set()
+        self.busy = True
         try:
             return told(self._check())
         finally:
-            self._busy.clear()
+            self.busy = False
             os.eventfd_write(self.news, 1)
 
 

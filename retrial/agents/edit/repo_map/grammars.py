@@ -158,10 +158,18 @@ def of(path: str) -> Grammar | None:
 class Loaded:
     language: Language
     definitions: Query
+    version: str
+    """What reads a file with it."""
+
+
+def load(path: str) -> Loaded | None:
+    """Return what reads a file of this name; None where nothing can."""
+    grammar = of(path)
+    return _loaded(grammar) if grammar else None
 
 
 @functools.cache
-def load(grammar: Grammar) -> Loaded | None:
+def _loaded(grammar: Grammar) -> Loaded | None:
     """None, and a word about it, where the package is not there: other languages have their outlines all the same."""
     try:
         from tree_sitter import Language, Query
@@ -171,15 +179,5 @@ def load(grammar: Grammar) -> Loaded | None:
         say(f"No outlines of {grammar.suffixes} files in maps: {error}; pip install tree-sitter {grammar.package}")
         return None
     language = Language(getattr(package, grammar.entry)())
-    return Loaded(language, Query(language, grammar.definitions))
-
-
-@functools.cache
-def _version(grammar: Grammar) -> str:
-    return f"{grammar.package} {metadata.version(grammar.package)} {grammar.entry}" if load(grammar) else ""
-
-
-def version(path: str) -> str:
-    """What reads a file of this name; empty where nothing can."""
-    grammar = of(path)
-    return _version(grammar) if grammar else ""
+    version = f"{grammar.package} {metadata.version(grammar.package)} {grammar.entry}"
+    return Loaded(language, Query(language, grammar.definitions), version)

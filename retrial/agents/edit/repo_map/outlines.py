@@ -1,26 +1,45 @@
-"""What one file defines, what it refers to, and which words it has: read once for each content, then kept."""
+"""What one file defines, what it refers to, and which words it has: read once for each content, then kept.
+
+One database is for all repositories, as commits share most of their files.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
+import sqlite3
+import threading
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from retrial.agents.edit.repo_map import grammars
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-VERSION = 1
-"""Goes up when the same content gives another outline."""
+T = TypeVar("T")
+
+VERSION = 2
+"""Goes up when the same content gives another outline, or an outline is kept in another way."""
 
 LONGEST = 120
 """Characters of a definition's head."""
 SHORTEST = 4
 """Characters of a name that refers to something: shorter ones are mostly of local variables."""
+
+NAME = "outlines.sqlite"
+_PATIENCE = 30.0
+"""Seconds to wait for another process that writes."""
+
+# Tasks that are begun together are often of one repository: who waits finds read what the first has read.
+_turn = threading.Lock()
 
 _ANNOTATIONS = re.compile(r"^(?:@[\w.]+(?:\([^)]*\))? |#\[[^\]]*\] )+")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
@@ -47,6 +66,18 @@ class Outline:
     """Of all its text, with how often each stands there."""
 
 
+def read_all(files: Mapping[str, bytes], folder: Path) -> dict[str, Outline]:
+    """Of all files; what the folder's database does not have is read and put there."""
+    keys = {path: _key(path, content) for path, content in files.items()}
+    one_of = {key: path for path, key in keys.items()}
+    with _turn:
+        known = _get(folder / NAME, list(one_of))
+        fresh = {key: read(path, files[path]) for key, path in one_of.items() if key not in known}
+        if fresh:
+            _put(folder / NAME, fresh)
+    return {path: known.get(key) or fresh[key] for path, key in keys.items()}
+
+
 def read(path: str, content: bytes) -> Outline:
     names = Counter(_IDENTIFIER.findall(content.decode("utf-8", "replace")))
     telling = " ".join(sorted(name for name in names if len(name) >= SHORTEST))
@@ -54,8 +85,7 @@ def read(path: str, content: bytes) -> Outline:
 
 
 def _definitions(path: str, content: bytes) -> Iterable[Definition]:
-    grammar = grammars.of(path)
-    loaded = grammars.load(grammar) if grammar else None
+    loaded = grammars.load(path)
     if loaded is None:
         return
     from tree_sitter import Parser, QueryCursor
@@ -120,3 +150,58 @@ def _singular(word: str) -> str:
     if len(word) < 4 or word.endswith("ss"):
         return word
     return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _key(path: str, content: bytes) -> str:
+    loaded = grammars.load(path)
+    how = f"{VERSION} {loaded.version if loaded else ''}\n"
+    return hashlib.sha256(how.encode() + content).hexdigest()
+
+
+def _get(place: Path, keys: list[str]) -> dict[str, Outline]:
+    def read(database: sqlite3.Connection) -> dict[str, Outline]:
+        # As one text, for a question can have only so many parameters.
+        wanted = "SELECT key, outline FROM outlines WHERE key IN (SELECT value FROM json_each(?))"
+        found = database.execute(wanted, [json.dumps(keys)])
+        return {key: _unpacked(outline) for key, outline in found}
+
+    return _using(place, read) or {}
+
+
+def _put(place: Path, fresh: Mapping[str, Outline]) -> None:
+    rows = [(key, _packed(outline)) for key, outline in fresh.items()]
+
+    def write(database: sqlite3.Connection) -> None:
+        with database:
+            database.executemany("INSERT OR IGNORE INTO outlines VALUES (?, ?)", rows)
+
+    _using(place, write)
+
+
+def _using(place: Path, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    """None, at the cost of time, where there can be no database; one that is broken is begun anew."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(place, timeout=_PATIENCE)) as database:
+            database.execute("CREATE TABLE IF NOT EXISTS outlines (key TEXT PRIMARY KEY, outline BLOB) WITHOUT ROWID")
+            return work(database)
+    except (OSError, sqlite3.OperationalError):
+        return None
+    except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError):
+        with suppress(OSError):
+            place.unlink()
+            # It would be played back into the next one.
+            place.with_name(f"{place.name}-journal").unlink(missing_ok=True)
+        return None
+
+
+def _packed(outline: Outline) -> bytes:
+    import msgspec
+
+    return zlib.compress(msgspec.msgpack.encode(outline), level=1)
+
+
+def _unpacked(packed: bytes) -> Outline:
+    import msgspec
+
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=Outline)

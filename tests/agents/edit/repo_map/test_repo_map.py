@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from retrial.agents.edit import repo_map
-from retrial.agents.edit.repo_map import outline_cache
+from retrial.agents.edit.repo_map import outlines
 from tests.conftest import PROJECT
 from tests.support.repository_task import Scripted, attempt, repository
 
@@ -117,19 +117,19 @@ def test_the_same_map_is_drawn_in_every_process_with_and_without_what_was_kept(t
 
 def test_outlines_are_kept_by_content(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = outline_cache.outlines(files, tmp_path)
+    first = outlines.read_all(files, tmp_path)
     moved = {f"elsewhere/{path}": content for path, content in files.items()}
-    assert list(outline_cache.outlines(moved, tmp_path).values()) == list(first.values())
+    assert list(outlines.read_all(moved, tmp_path).values()) == list(first.values())
     assert kept(tmp_path) == len(PLAIN)
-    outline_cache.outlines({"new.py": b"x = 1\n"}, tmp_path)
+    outlines.read_all({"new.py": b"x = 1\n"}, tmp_path)
     assert kept(tmp_path) == len(PLAIN) + 1
     # The same text is another program in another language.
-    outline_cache.outlines({"new.ts": b"let x = 1\n", "new.tsx": b"let x = 1\n", "new.js": b"let x = 1\n"}, tmp_path)
+    outlines.read_all({"new.ts": b"let x = 1\n", "new.tsx": b"let x = 1\n", "new.js": b"let x = 1\n"}, tmp_path)
     assert kept(tmp_path) == len(PLAIN) + 4
 
 
 def kept(folder: Path) -> int:
-    with sqlite3.connect(folder / outline_cache.NAME) as database:
+    with sqlite3.connect(folder / outlines.NAME) as database:
         (number,) = database.execute("SELECT count(*) FROM outlines").fetchone()
     database.close()
     return int(number)
@@ -137,20 +137,20 @@ def kept(folder: Path) -> int:
 
 def test_a_broken_database_is_begun_anew(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = outline_cache.outlines(files, tmp_path)
-    (tmp_path / outline_cache.NAME).write_bytes(b"this is no database at all\n" * 500)
-    assert outline_cache.outlines(files, tmp_path) == first
-    assert outline_cache.outlines(files, tmp_path) == first
+    first = outlines.read_all(files, tmp_path)
+    (tmp_path / outlines.NAME).write_bytes(b"this is no database at all\n" * 500)
+    assert outlines.read_all(files, tmp_path) == first
+    assert outlines.read_all(files, tmp_path) == first
     assert kept(tmp_path) == len(PLAIN)
 
 
 def test_an_outline_that_was_kept_by_halves_is_read_again(tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in PLAIN.items()}
-    first = outline_cache.outlines(files, tmp_path)
-    with sqlite3.connect(tmp_path / outline_cache.NAME) as database:
+    first = outlines.read_all(files, tmp_path)
+    with sqlite3.connect(tmp_path / outlines.NAME) as database:
         database.execute("UPDATE outlines SET outline = x'0102'")
     database.close()
-    assert outline_cache.outlines(files, tmp_path) == first
+    assert outlines.read_all(files, tmp_path) == first
 
 
 def test_a_map_is_drawn_where_nothing_can_be_kept(tmp_path: Path) -> None:
@@ -162,14 +162,14 @@ def test_threads_and_processes_may_keep_outlines_at_once(tmp_path: Path) -> None
     files = {path: content.encode() for path, content in three_hundred_files().items()}
     code = (
         "import sys; from pathlib import Path\n"
-        "from retrial.agents.edit.repo_map import outline_cache\n"
+        "from retrial.agents.edit.repo_map import outlines\n"
         "from tests.agents.edit.repo_map import test_repo_map as t\n"
         "files = {path: content.encode() for path, content in t.three_hundred_files().items()}\n"
-        "outline_cache.outlines(files, Path(sys.argv[1]))"
+        "outlines.read_all(files, Path(sys.argv[1]))"
     )
     others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=PROJECT) for _ in range(2)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: outline_cache.outlines(files, tmp_path), range(4)))
+        found = list(pool.map(lambda _: outlines.read_all(files, tmp_path), range(4)))
     assert [other.wait() for other in others] == [0, 0]
     assert all(each == found[0] for each in found)
     assert kept(tmp_path) == len(set(files.values()))
