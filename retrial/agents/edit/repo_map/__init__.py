@@ -8,12 +8,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from retrial.agents.edit.repo_map import grammars
 from retrial.agents.edit.repo_map.outlines import Definition, Outline, read_all, terms
-from retrial.agents.edit.repo_map.ranking import Ranking, rank
+from retrial.agents.edit.repo_map.ranking import rank
 
 _FEW = 0.1
 """Of all sources: a language that has fewer is not what the repository is written in."""
@@ -39,7 +38,7 @@ _CAUTION = 1.05
 
 
 def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> str:
-    """Of `files`, which may be changed; at most so many tokens, as `count_tokens` counts them.
+    """Of `files`, which may be changed, the likeliest first; at most so many tokens, as `count_tokens` counts them.
 
     The same for the same problem and files, whatever the cache holds.
     """
@@ -48,7 +47,11 @@ def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> 
     ranking = rank(problem, outlines)
     foreign = _foreign(outlines)
     scores = {path: score * (_FOREIGN if path in foreign else 1.0) for path, score in ranking.scores.items()}
-    return _drawn(replace(ranking, scores=scores), outlines, budget)
+    order = sorted(scores, key=lambda path: (-scores[path], path))
+    outlined = _filled((_block(path, outlines[path], ranking.telling) for path in order), _OUTLINED * budget)
+    further = [f"{path}\n" for path in order[len(outlined) :]]
+    text = "".join(outlined) + (_FURTHER if outlined and further else "")
+    return text + "".join(_filled(further, budget - weigh(text)))
 
 
 def _is_source(path: str, content: bytes) -> bool:
@@ -62,16 +65,6 @@ def _foreign(paths: Collection[str]) -> set[str]:
     spoken = {path: grammar.package if (grammar := grammars.of(path)) else "" for path in paths}
     files = Counter(spoken.values())
     return {path for path, language in spoken.items() if files[language] < _FEW * len(spoken)}
-
-
-def _drawn(ranking: Ranking, outlines: Mapping[str, Outline], budget: int) -> str:
-    """The likeliest files first, as many as the budget holds."""
-    order = sorted(ranking.scores, key=lambda path: (-ranking.scores[path], path))
-    blocks = (_block(path, outlines[path], ranking.telling) for path in order)
-    outlined = _filled(blocks, _OUTLINED * budget)
-    further = [f"{path}\n" for path in order[len(outlined) :]]
-    text = "".join(outlined) + (_FURTHER if outlined and further else "")
-    return text + "".join(_filled(further, budget - weigh(text)))
 
 
 def _filled(blocks: Iterable[str], room: float) -> list[str]:
