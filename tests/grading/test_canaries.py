@@ -37,12 +37,16 @@ def span(text: bytes, after: int = 0) -> tuple[int, int]:
     return start, start + len(text)
 
 
+def expected(*texts: bytes) -> tuple[canary_candidates.Expected, ...]:
+    return tuple(canary_candidates.Expected(span=span(text), sureness=0) for text in texts)
+
+
 FILE = canary_candidates.TestFile(
     path="add_test.py",
     source=SOURCE,
     tests=(
-        canary_candidates.Test(whole=(0, FIRST), name=span(b"test_small_numbers"), literals=(span(b"3"), span(b"1"))),
-        canary_candidates.Test(whole=(SECOND, len(SOURCE)), name=span(b"test_zero"), literals=(span(b"== 0"),)),
+        canary_candidates.Test(whole=(0, FIRST), name=span(b"test_small_numbers"), expected=expected(b"3", b"1")),
+        canary_candidates.Test(whole=(SECOND, len(SOURCE)), name=span(b"test_zero"), expected=expected(b"== 0")),
     ),
     naming=Naming.SNAKE,
     prefix="test_",

@@ -173,7 +173,7 @@ def _weak(modules: Sequence[TestFile], required: OfficialTests) -> Canary | None
     beside = [(each, test) for each in modules for test in each.tests if _text(each, test.name) in first | second]
     for module, test in sorted(beside, key=order):
         others = [each for each in module.tests if each is not test]
-        plain = replace(module, tests=[replace(each, literals=()) for each in (test, *others)])
+        plain = replace(module, tests=[replace(each, expected=()) for each in (test, *others)])
         if found := python_canary.of_file(plain):
             return found[-1]
     return None

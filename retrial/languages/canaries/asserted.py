@@ -15,23 +15,39 @@
     @unsteady                           a loop, or something that waits
 
 Names that begin with an underscore are for the predicates of the query itself.
+
+What is expected comes first: every solution that passes the test has that value.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.candidates import Span, Test
-from retrial.languages.canaries.expected import Draft, Expected, Sureness, line, ranked
-from retrial.languages.canaries.syntax import Captures, matches, walk
+from retrial.languages.canaries.candidates import Expected, Test, surest
+from retrial.languages.canaries.syntax import Captures, Span, line, matches, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+class Sureness(IntEnum):
+    """How sure it is that a test fails when it expects something else here."""
+
+    VALUE = 0
+    """What is compared with, as it stands."""
+    VARIABLE = 1
+    """The same, by a variable's name."""
+    CONSTANT = 2
+    """Of an enumeration, or a truth that is asserted."""
+    MESSAGE = 3
+    ARGUMENT = 4
+    """Of a function of the test file that asserts; it may be something that is put in."""
 
 
 def parent_scope(test: Node, scopes: Mapping[int, int]) -> int:
@@ -54,20 +70,41 @@ def find_tests(rules: Rules, source: bytes) -> tuple[Test, ...]:
     """The best to copy first."""
     file = _File.of(rules, matches(rules.grammar, rules.query, source))
     scopes: dict[int, int] = {}
-    drafts = []
+    steady: list[Test] = []
+    unsteady: list[Test] = []
     for test in file.tests:
         begin, name, body = (test[part][0] for part in ("test", "name", "body"))
         scopes[begin.start_byte] = rules.scope(begin, scopes)
         whole = line(source, begin.start_byte), body.end_byte
-        draft = Draft(
+        found = Test(
             whole=whole,
             name=name.byte_range,
-            expected=tuple(file.expected(whole)),
+            expected=surest(file.expected(whole)),
             scope=scopes[begin.start_byte],
-            unsteady=bool(_inside(file.unsteady, "unsteady", whole)),
         )
-        drafts.append(draft)
-    return ranked(drafts)
+        (unsteady if _inside(file.unsteady, "unsteady", whole) else steady).append(found)
+    return _ranked(steady, unsteady)
+
+
+def _ranked(steady: list[Test], unsteady: list[Test]) -> tuple[Test, ...]:
+    """The surest first; of the same kind those of the largest scope, where a copy has most places to be in. Only where
+    there is nothing else is that changed which may be something that is put in, for honest solutions may differ then,
+    and are tests copied that loop or wait."""
+    found = [*steady, *unsteady]
+    if any(each.sureness < Sureness.ARGUMENT for test in found for each in test.expected):
+        found = [replace(test, expected=_without_arguments(test)) for test in found]
+    if any(test.expected for test in found[: len(steady)]):
+        found[len(steady) :] = [replace(test, expected=()) for test in unsteady]
+    sizes = Counter(test.scope for test in found)
+    return tuple(sorted(found, key=lambda test: (_sureness(test), -sizes[test.scope], test.whole)))
+
+
+def _sureness(test: Test) -> int:
+    return test.expected[0].sureness if test.expected else len(Sureness)
+
+
+def _without_arguments(test: Test) -> tuple[Expected, ...]:
+    return tuple(each for each in test.expected if each.sureness < Sureness.ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +129,7 @@ class _File:
 
         constants: dict[str, list[str]] = defaultdict(list)
         for captures in having("constant"):
-            text = _text(captures["constant"][0])
+            text = text_of(captures["constant"][0])
             constants[_path(text)].append(text)
         marks = ("literal", "opaque", "comparison", "constant")
         return cls(
@@ -102,7 +139,7 @@ class _File:
             assertions=having("assertion"),
             variables=having("variable"),
             unsteady=having("unsteady"),
-            helpers=frozenset(_text(captures["helper"][0]) for captures in having("helper")),
+            helpers=frozenset(text_of(captures["helper"][0]) for captures in having("helper")),
             constants=constants,
             marked={name: frozenset(captures[name][0].id for captures in having(name)) for name in marks},
         )
@@ -110,7 +147,7 @@ class _File:
     def expected(self, test: Span) -> Iterator[Expected]:
         variables: dict[str, list[Node]] = defaultdict(list)
         for captures in _inside(self.variables, "variable", test):
-            variables[_text(captures["variable"][0])] += captures["assigned"]
+            variables[text_of(captures["variable"][0])] += captures["assigned"]
         for name, values in variables.items():
             if name.startswith("expect"):
                 yield from self._literals((node for value in values for node in walk(value)), Sureness.VARIABLE)
@@ -122,11 +159,11 @@ class _File:
             case {"truth": nodes, "tested": tested}:
                 yield from self._negated(nodes, tested)
             case {"called": [name], "arguments": [arguments]}:
-                if _text(name) in self.helpers:
+                if text_of(name) in self.helpers:
                     yield from self._literals(self._parts(reversed(arguments.children)), Sureness.ARGUMENT)
             case {"value": values}:
                 for value in values:
-                    meant = variables.get(_text(value), [])
+                    meant = variables.get(text_of(value), [])
                     yield from self._literals(self._parts([value]), Sureness.VALUE)
                     yield from self._literals(self._parts(meant), Sureness.VARIABLE)
                     yield from self._other_constants(self._parts([value, *meant]))
@@ -136,7 +173,7 @@ class _File:
                 yield from self._literals(self._parts(nodes), Sureness.ARGUMENT)
 
     def _negated(self, nodes: list[Node], tested: list[Node]) -> Iterator[Expected]:
-        other = next(filter(None, (self.rules.negations.get(_text(node)) for node in nodes)), "")
+        other = next(filter(None, (self.rules.negations.get(text_of(node)) for node in nodes)), "")
         if other and not any(node.id in self.marked["comparison"] for node in tested):
             span = nodes[0].start_byte, nodes[-1].end_byte
             yield Expected(span=span, sureness=Sureness.CONSTANT, other=other)
@@ -148,7 +185,7 @@ class _File:
 
     def _other_constants(self, nodes: Iterable[Node]) -> Iterator[Expected]:
         for node in nodes:
-            constant = _text(node) if node.id in self.marked["constant"] else ""
+            constant = text_of(node) if node.id in self.marked["constant"] else ""
             others = (other for other in self.constants.get(_path(constant), ()) if other != constant)
             if constant and (other := next(others, "")):
                 yield Expected(span=node.byte_range, sureness=Sureness.CONSTANT, other=other)
@@ -172,7 +209,3 @@ def _inside(found: list[Captures], name: str, span: Span) -> list[Captures]:
 
 def _path(constant: str) -> str:
     return re.sub(r"\w+$", "", constant)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")

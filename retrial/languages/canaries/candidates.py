@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from retrial.checks import Canary, Naming
+from retrial.languages.canaries.syntax import Span, spliced
 
 MOST = 20
 """Candidates for one task: all of them are in its reference's first run."""
 
-Span = tuple[int, int]
-"""First byte, and the one behind the last."""
 NAME = "RETRIAL_CANARY"
 """Stands for its name in a canary's text."""
 WORDS = {"true": "false", "false": "true", "True": "False", "False": "True"}
@@ -26,6 +25,19 @@ BASED = re.compile(r"(?P<base>[+-]?0[xXbBoO])(?P<digits>[\da-fA-F_']*[\da-fA-F])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A part of a test that the test fails without."""
+
+    span: Span
+    sureness: int
+    """How sure that is; the least is the surest."""
+    other: str = ""
+    """What to put in its place, where it is no literal."""
+    of: str = ""
+    """What is changed, for people, where it is not all of what stands there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
     """A test as it stands in its file; it can be put before any other of its scope."""
 
@@ -33,16 +45,16 @@ class Test:
     """From the beginning of its first line (with decorators and attributes) to the end of its last."""
     name: Span
     """What is replaced by the canary's name."""
-    literals: tuple[Span, ...]
-    """The best first: of what is expected, then of what is put in."""
-    others: Mapping[Span, str] = field(default_factory=dict)
-    """Those of `literals` that are none, such as constants, and what is put in their place."""
+    expected: tuple[Expected, ...]
+    """The best first: what is expected, then what is put in."""
     unsure: bool = False
     """Its literals are all of what is put in."""
     scope: int = 0
     """The same for tests of one class or block, where tests lean on what is around them."""
     bound: bool = False
     """It is defined with names that may be assigned above it, and cannot be put any higher."""
+    place: int | None = None
+    """Where others may be put before it, if that is above its own first line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +68,34 @@ class TestFile:
 
     def places(self, copied: Test) -> tuple[int, ...]:
         """Where a copy of this test may be put."""
-        places = (test.whole[0] for test in self.tests if test.scope == copied.scope)
+        same = (test for test in self.tests if test.scope == copied.scope)
+        places = (test.whole[0] if test.place is None else test.place for test in same)
         return tuple(place for place in places if place >= copied.whole[0] or not copied.bound)
 
+    def text(self, span: Span) -> str:
+        return self.source[slice(*span)].decode("utf-8", "surrogateescape")
 
-def candidates(file: TestFile, weak: str = "") -> tuple[Canary, ...]:
-    """The best literal of every test before the second best of any; last `weak`, a test that fails whatever happens, to
-    stand beside the first."""
-    strong = islice(in_turn(_copies(file, test) for test in file.tests), MOST)
-    last = [_weak(file, weak)] if weak and file.tests else []
-    return (*strong, *last)
+
+def candidates(file: TestFile, failure: str = "") -> tuple[Canary, ...]:
+    """Return the strong ones of a file; last a weak one, a test that fails whatever happens, beside the first."""
+    return (*make_strong([file]), *([make_weak(file, failure)] if failure and file.tests else []))
+
+
+def make_strong(files: Iterable[TestFile]) -> tuple[Canary, ...]:
+    """The best literal of every test before the second best of any."""
+    return tuple(islice(in_turn(_copies(file, test) for file in files for test in file.tests), MOST))
+
+
+def make_weak(file: TestFile, failure: str) -> Canary:
+    return _canary(file, file.tests[0], failure, strong=False, of="a failure through the same assertion")
+
+
+def surest(expected: Iterable[Expected]) -> tuple[Expected, ...]:
+    """The surest first, and of those at the same place only that."""
+    ranked: dict[Span, Expected] = {}
+    for each in sorted(expected, key=lambda each: each.sureness):
+        ranked.setdefault(each.span, each)
+    return tuple(ranked.values())
 
 
 def in_turn(of_each: Iterable[Iterator[Canary]]) -> Iterator[Canary]:
@@ -89,21 +119,17 @@ def best(canaries: Iterable[Canary]) -> tuple[Canary, ...]:
 
 
 def _copies(file: TestFile, test: Test) -> Iterator[Canary]:
-    for start, end in test.literals:
-        literal = _text(file, (start, end))
-        other = test.others.get((start, end)) or changed(literal)
+    for each in test.expected:
+        literal = file.text(each.span)
+        other = each.other or changed(literal)
         if other is not None:
-            changes = (test.name, NAME.encode()), ((start, end), other.encode("utf-8", "surrogateescape"))
+            changes = (test.name, NAME.encode()), (each.span, other.encode("utf-8", "surrogateescape"))
             text = spliced(file.source, test.whole, changes).decode("utf-8", "surrogateescape") + "\n\n"
-            yield _canary(file, test, text, strong=True, of=f"{_text(file, test.name)}: {literal} is {other}")
-
-
-def _weak(file: TestFile, text: str) -> Canary:
-    return _canary(file, file.tests[0], text, strong=False, of="a failure through the same assertion")
+            of = f"{file.text(test.name)}: {each.of or f'{literal} is {other}'}"
+            yield _canary(file, test, text, strong=True, of=of)
 
 
 def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> Canary:
-    names = words(_text(file, each.name) for each in file.tests)
     return Canary(
         path=file.path,
         text=text,
@@ -112,23 +138,10 @@ def _canary(file: TestFile, test: Test, text: str, *, strong: bool, of: str) -> 
         unsure=strong and test.unsure,
         naming=file.naming,
         prefix=file.prefix,
-        words=names,
-        test=_text(file, test.name),
+        words=words(file.text(each.name) for each in file.tests),
+        test=file.text(test.name),
         of=of,
     )
-
-
-def _text(file: TestFile, span: Span) -> str:
-    return file.source[slice(*span)].decode("utf-8", "surrogateescape")
-
-
-def spliced(source: bytes, whole: Span, changes: Iterable[tuple[Span, bytes]]) -> bytes:
-    """Return a part of the source, with these parts of it replaced."""
-    parts, position = [], whole[0]
-    for (start, end), new in sorted(changes):
-        parts += [source[position:start], new]
-        position = end
-    return b"".join([*parts, source[position : whole[1]]])
 
 
 def words(names: Iterable[str]) -> tuple[str, ...]:

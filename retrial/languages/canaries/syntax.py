@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Query
 
+Span = tuple[int, int]
+"""First byte, and the one behind the last."""
 Captures = Mapping[str, list["Node"]]
 """Name of a capture → nodes."""
 
@@ -22,13 +24,47 @@ def parse(language: str, source: bytes) -> Node:
     return Parser(_grammar(language)).parse(source).root_node
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text. Not by recursion: a text may be as deep as it likes."""
+def walk(node: Node, besides: Collection[str] = ()) -> Iterator[Node]:
+    """The node and all below it, in the order of the text, but for nodes of these types and what is in them.
+
+    Not by recursion: a text may be as deep as it likes.
+    """
     waiting = [node]
     while waiting:
         found = waiting.pop()
         yield found
-        waiting += reversed(found.children)
+        waiting += [child for child in reversed(found.children) if child.type not in besides]
+
+
+def walk_types(node: Node, kind: str) -> Iterator[Node]:
+    return (each for each in walk(node) if each.type == kind)
+
+
+def bytes_of(node: Node | None) -> bytes:
+    return (node.text if node else None) or b""
+
+
+def text_of(node: Node | None) -> str:
+    return bytes_of(node).decode(errors="replace")
+
+
+def field(node: Node | None, name: str) -> Node | None:
+    return node.child_by_field_name(name) if node else None
+
+
+def line(source: bytes, start: int) -> int:
+    """Where the line begins, if there is nothing but blanks before."""
+    begin = source.rfind(b"\n", 0, start) + 1
+    return start if source[begin:start].strip() else begin
+
+
+def spliced(source: bytes, whole: Span, changes: Iterable[tuple[Span, bytes]]) -> bytes:
+    """Return a part of the source, with these parts of it replaced."""
+    parts, position = [], whole[0]
+    for (start, end), new in sorted(changes):
+        parts += [source[position:start], new]
+        position = end
+    return b"".join([*parts, source[position : whole[1]]])
 
 
 def nodes_of_type(language: str, node: Node, kind: str) -> list[Node]:

@@ -1,32 +1,18 @@
-"""Canaries for Go: copies of `Test` functions in which what is expected is another, in their body or in their table.
-
-Where the table is a variable of the package, the copy has one of its own under the same name.
-"""
+"""Canaries for Go: copies of `Test` functions in which what is expected is another, in their body or in their table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import MOST, NAME, Span, changed, in_turn, spliced, words
-from retrial.languages.canaries.syntax import walk
-from retrial.languages.go.package import (  # fmt: skip
-    BUILT_IN,
-    LITERALS,
-    WANTED,
-    GoFile,
-    Package,
-    Table,
-    field,
-    last,
-    packages,
-    text,
-    walk_types,
-)
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, changed, make_strong, make_weak
+from retrial.languages.canaries.syntax import Span, field, walk, walk_types
+from retrial.languages.canaries.syntax import bytes_of as text
+from retrial.languages.go.package import BUILT_IN, LITERALS, WANTED, GoFile, Package, Table, last, packages
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -45,47 +31,27 @@ func {NAME}(t *testing.T) {{
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """Another text for a part of a test, or a declaration to begin with."""
-
-    of: str
-    at: Span | None
-    new: bytes
-
-
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    found = packages(files)
-    tests = [(package, source, test) for package in found for source in package.sources for test in source.tests]
-    strong = islice(in_turn(_copies(*each) for each in tests), MOST)
-    fullest = max((source for _, source, _ in tests), key=lambda source: len(source.tests), default=None)
-    return (*strong, *([_weak(fullest)] if fullest else []))
+    found = [_file(package, source) for package in packages(files) for source in package.sources]
+    fullest = max(found, key=lambda file: len(file.tests), default=None)
+    if fullest is None or not fullest.tests:
+        return ()
+    fail = "Fatalf" if fullest.source.count(b".Fatalf(") >= fullest.source.count(b".Errorf(") else "Errorf"
+    return (*make_strong(found), replace(make_weak(fullest, WEAK.replace("FAIL", fail)), test=""))
 
 
-def _copies(package: Package, source: GoFile, test: Node) -> Iterator[Canary]:
-    if _leans_on_state(package, test):
-        return
-    name = text(field(test, "name")).decode()
-    for change in chain(_tables(package, source, test), _values(package, test), _comparisons(test)):
-        yield _canary(source, _changed(source, test, change), strong=True, of=f"{name}: {change.of}", test=name)
+def _file(package: Package, source: GoFile) -> TestFile:
+    tests = [_test(package, source, test) for test in source.tests]
+    return TestFile(path=source.path, source=source.text, tests=tests, naming=Naming.PASCAL, prefix="Test")
 
 
-def _weak(source: GoFile) -> Canary:
-    fail = "Fatalf" if source.text.count(b".Fatalf(") >= source.text.count(b".Errorf(") else "Errorf"
-    return _canary(source, WEAK.replace("FAIL", fail), strong=False, of="a failure through the same assertion")
-
-
-def _canary(source: GoFile, copy: str, *, strong: bool, of: str, test: str = "") -> Canary:
-    return Canary(
-        path=source.path,
-        text=copy,
-        places=tuple(map(_beginning, source.tests)),
-        strong=strong,
-        naming=Naming.PASCAL,
-        prefix="Test",
-        words=words(text(field(test, "name")).decode(errors="replace") for test in source.tests),
-        test=test,
-        of=of,
+def _test(package: Package, source: GoFile, test: Node) -> Test:
+    changes = chain(_tables(package, source, test), _values(package, test), _comparisons(test))
+    return Test(
+        whole=test.byte_range,
+        name=(field(test, "name") or test).byte_range,
+        expected=() if _leans_on_state(package, test) else tuple(changes),
+        place=_beginning(test),
     )
 
 
@@ -97,13 +63,6 @@ def _beginning(test: Node) -> int:
             break
         first = above
     return first.start_byte
-
-
-def _changed(source: GoFile, test: Node, change: Replacement) -> str:
-    name, body = field(test, "name"), field(test, "body")
-    inside = (body or test).start_byte + 1
-    changes = ((name or test).byte_range, NAME.encode()), (change.at or (inside, inside), change.new)
-    return spliced(source.text, test.byte_range, changes).decode("utf-8", "surrogateescape") + "\n\n"
 
 
 def _leans_on_state(package: Package, test: Node) -> bool:
@@ -124,14 +83,15 @@ def _leans_on_state(package: Package, test: Node) -> bool:
     return False
 
 
-def _tables(package: Package, source: GoFile, test: Node) -> Iterator[Replacement]:
-    """Those in the test itself, then those of the package that it names."""
+def _tables(package: Package, source: GoFile, test: Node) -> Iterator[Expected]:
+    """Those in the test itself, then those of the package that it names: a copy has one of its own under that name."""
     for node in walk_types(test, "composite_literal"):
         listed = text(field(node, "type")).startswith((b"[", b"map["))
         if listed and node.parent and node.parent.type in ("expression_list", "range_clause"):
             for of, new in _rows(package, node, source, alone=_only_ranged_over(test, node)):
-                yield Replacement(of, node.byte_range, new)
+                yield Expected(span=node.byte_range, sureness=0, other=new, of=of)
     own = _declared(test)
+    inside = (field(test, "body") or test).start_byte + 1
     names = dict.fromkeys(text(node) for node in walk_types(test, "identifier"))
     for name in names:
         table = package.tables.get(name)
@@ -139,25 +99,23 @@ def _tables(package: Package, source: GoFile, test: Node) -> Iterator[Replacemen
             ranged = _ranged(test, name)
             rank = package.rank(name) if not package.row(field(table.value, "type")) else None
             for of, new in _rows(package, table.value, table.source, alone=ranged, rank=rank):
-                yield Replacement(of, None, b"\n\t" + name + b" := " + new)
+                yield Expected(span=(inside, inside), sureness=0, other=f"\n\t{_decoded(name)} := {new}", of=of)
 
 
 def _rows(
     package: Package, table: Node, source: GoFile, *, alone: bool, rank: int | None = None
-) -> Iterator[tuple[str, bytes]]:
+) -> Iterator[tuple[str, str]]:
     """The table with another literal in one of its rows: with that row `alone`, or with all of them."""
     kind, body = field(table, "type"), field(table, "body")
     rows = [row for row in (body.named_children if body else ()) if row.type != "comment"]
     found = ((row, spans) for row in rows if (spans := package.literals(row, kind, rank)))
     for row, spans in islice(found, ROWS):
+        before, behind = row.byte_range if alone else table.byte_range
         for start, end in spans[:2]:
-            literal = source.text[start:end]
-            other = _other(literal)
-            if other is not None:
-                before, behind = row.byte_range if alone else table.byte_range
-                new = source.text[before:start] + other + source.text[end:behind]
-                said = f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}"
-                yield said, (text(kind) + b"{\n\t\t" + new + b",\n\t}") if alone else new
+            if other := _other(source.text[start:end]):
+                new = f"{_decoded(source.text[before:start])}{other}{_decoded(source.text[end:behind])}"
+                of = f"{source.text[start:end].decode(errors='replace')} is {other}"
+                yield of, (f"{_decoded(text(kind))}{{\n\t\t{new},\n\t}}" if alone else new)
 
 
 def _declared(test: Node) -> set[bytes]:
@@ -189,7 +147,7 @@ def _imports(table: Table) -> frozenset[bytes]:
     return table.source.imports & names
 
 
-def _values(package: Package, test: Node) -> Iterator[Replacement]:
+def _values(package: Package, test: Node) -> Iterator[Expected]:
     """Variables that are called so, and what is handed to functions that are told what to expect."""
     for node in walk(test):
         if node.type in ("short_var_declaration", "var_spec"):
@@ -204,13 +162,13 @@ def _values(package: Package, test: Node) -> Iterator[Replacement]:
                 yield from _each(package, argument)
 
 
-def _each(package: Package, value: Node) -> Iterator[Replacement]:
+def _each(package: Package, value: Node) -> Iterator[Expected]:
     for start, end in package.literals(value, None, rank=0)[:2]:
         literal = text(value)[start - value.start_byte : end - value.start_byte]
         yield from _instead(literal, (start, end))
 
 
-def _comparisons(test: Node) -> Iterator[Replacement]:
+def _comparisons(test: Node) -> Iterator[Expected]:
     """`got != 3`, where the test fails then."""
     for node in walk_types(test, "binary_expression"):
         sides = [side for side in (field(node, "left"), field(node, "right")) if side]
@@ -244,15 +202,15 @@ def _fails(condition: Node) -> bool:
     return FAILS.search(text(field(node, "consequence") or node)) is not None
 
 
-def _instead(literal: bytes, at: Span) -> Iterator[Replacement]:
-    other = _other(literal)
-    if other is not None:
-        yield Replacement(f"{literal.decode(errors='replace')} is {other.decode(errors='replace')}", at, other)
+def _instead(literal: bytes, at: Span) -> Iterator[Expected]:
+    if other := _other(literal):
+        yield Expected(span=at, sureness=0, other=other)
 
 
-def _other(literal: bytes) -> bytes | None:
-    if literal.startswith(b"'\\"):
-        # An escape stays a single character only as it is.
-        return None
-    other = changed(literal.decode("utf-8", "surrogateescape"))
-    return None if other is None else other.encode("utf-8", "surrogateescape")
+def _other(literal: bytes) -> str | None:
+    # An escape stays a single character only as it is.
+    return None if literal.startswith(b"'\\") else changed(_decoded(literal))
+
+
+def _decoded(source: bytes) -> str:
+    return source.decode("utf-8", "surrogateescape")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.candidates import Span
-from retrial.languages.canaries.syntax import nodes_of_type, parse, walk
+from retrial.languages.canaries.syntax import Span, field, nodes_of_type, parse, walk, walk_types
+from retrial.languages.canaries.syntax import bytes_of as text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -120,7 +120,7 @@ def sources_of_packages(files: Mapping[str, bytes]) -> list[list[GoFile]]:
     for path, content in sorted(files.items()):
         if path.endswith("_test.go"):
             source = GoFile(path=path, text=content, root=parse("go", content))
-            clause = next(iter(walk_types(source.root, "package_clause")), None)
+            clause = next(iter(nodes_of_type("go", source.root, "package_clause")), None)
             if clause is not None and not source.root.has_error:
                 groups[PurePosixPath(path).parent.as_posix(), text(clause)].append(source)
     return list(groups.values())
@@ -219,19 +219,6 @@ def _told(function: Node) -> Iterator[tuple[bytes, int]]:
             yield text(field(function, "name")), place
 
 
-def walk_types(node: Node, kind: str) -> list[Node]:
-    """Return the nodes of that type at or below this one, in the order of the text."""
-    return nodes_of_type("go", node, kind)
-
-
-def field(node: Node | None, name: str) -> Node | None:
-    return node.child_by_field_name(name) if node else None
-
-
 def last(node: Node | None) -> bytes:
     """The last name of a path such as `reflect.DeepEqual`."""
     return text(node).rpartition(b".")[2]
-
-
-def text(node: Node | None) -> bytes:
-    return (node.text if node else None) or b""

@@ -10,9 +10,9 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.candidates import spliced
-from retrial.languages.canaries.syntax import walk
-from retrial.languages.go.package import GoFile, sources_of_packages, text, walk_types
+from retrial.languages.canaries.syntax import bytes_of as text
+from retrial.languages.canaries.syntax import nodes_of_type, spliced, walk
+from retrial.languages.go.package import GoFile, sources_of_packages
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -49,17 +49,17 @@ def _variables(sources: Sequence[GoFile]) -> frozenset[bytes]:
 def _declared(root: Node) -> Iterator[Node]:
     for declaration in root.children:
         if declaration.type == "var_declaration":
-            for spec in walk_types(declaration, "var_spec"):
+            for spec in nodes_of_type("go", declaration, "var_spec"):
                 # Not those in functions that are its value.
                 if spec.parent and declaration in (spec.parent, spec.parent.parent):
                     yield from (child for child in spec.children if child.type == "identifier")
 
 
 def _keys(root: Node) -> Iterator[Node]:
-    for element in walk_types(root, "keyed_element"):
+    for element in nodes_of_type("go", root, "keyed_element"):
         yield from (node for node in walk(element.children[0]) if node.type == "identifier")
 
 
 def _replaced(source: GoFile, new: Mapping[bytes, bytes]) -> bytes:
-    named = (node for node in walk_types(source.root, "identifier") if text(node) in new)
+    named = (node for node in nodes_of_type("go", source.root, "identifier") if text(node) in new)
     return spliced(source.text, (0, len(source.text)), ((node.byte_range, new[text(node)]) for node in named))

@@ -116,7 +116,7 @@ def script(suite: Suite) -> str:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return canary.candidates({path: text for path, text in files.items() if policy.matches(path, RUN)})
+    return canary.canaries({path: text for path, text in files.items() if policy.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -1,4 +1,7 @@
-"""Canaries for tests of Jest and of Node's own runner: calls of `test` and `it`, in any `describe`."""
+"""Canaries for tests of Jest and of Node's own runner: calls of `test` and `it`, in any `describe`.
+
+Each literal of what they expect has a rank, which says how much it is worth as the one that is changed.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries import candidates as canary_candidates
-from retrial.languages.canaries import syntax
-from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile
-from retrial.languages.canaries.expected import line
-from retrial.languages.javascript import assertions
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates, in_turn, surest
+from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, text_of, walk, walk_types
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-RUNS = re.compile(rb"(test|it)(\.only|\.concurrent)?")
-SUITES = re.compile(rb"(describe|suite)(\.only)?")
+RUNS = re.compile(r"(test|it)(\.only|\.concurrent)?")
+SUITES = re.compile(r"(describe|suite)(\.only)?")
 FUNCTIONS = ("arrow_function", "function_expression")
 
 LOOPS = re.compile(rb"\b(for|while|forEach)\b")
@@ -26,6 +26,37 @@ WAITS = re.compile(rb"\b(setTimeout|setInterval|useFakeTimers|spyOn|mock)\b")
 LOOPING, LEANING, WAITING, NOTHING = 2, 4, 16, 32
 """How much worse a test is that may take long, that leans on what is made once for several, that waits or that changes
 more than its own; and one without any literal to change."""
+
+# A value that equals everything can deceive the first of these, so a canary is best made of them.
+EQUAL, SAME, THROWN = 0, 1, 10
+MATCHERS = {
+    "toEqual": EQUAL,
+    "toStrictEqual": EQUAL,
+    "toBe": SAME,
+    "toBeCloseTo": SAME,
+    "toHaveLength": SAME,
+    "toThrow": THROWN,
+    "toThrowError": THROWN,
+}
+ASSERTIONS = {
+    "deepEqual": EQUAL,
+    "deepStrictEqual": EQUAL,
+    "equal": EQUAL,
+    "strictEqual": SAME,
+    "throws": THROWN,
+    "rejects": THROWN,
+}
+TRUTHS = ("assert", "ok")
+
+DECLARATIONS = ("lexical_declaration", "variable_declaration")
+CALLS = ("call_expression", "new_expression", "await_expression")
+LITERALS = ("number", "string", "template_string", "true", "false")
+FILLED = {"array": "[0]", "object": "{ x: 0 }"}
+"""For empty ones."""
+WITHIN = ("array", "object", "unary_expression", "parenthesized_expression", "binary_expression")
+EMPTY, OFTEN, MADE, DERIVED = 1, 3, 3, 6
+"""How much worse a literal is that holds nothing, one that may be put in as well as expected, one that a call makes
+something of, and one that is not compared with what the solution gave, but with what was made of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,91 +68,72 @@ class Found:
     callee: str
 
 
-def candidates(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Strong ones of each test file in turn, then one weak one."""
-    of_each = (iter(_of_file(path, source)) for path, source in sorted(files.items()))
-    return canary_candidates.best(canary_candidates.in_turn(of_each))
+    return best(in_turn(iter(_of_file(path, source)) for path, source in sorted(files.items())))
 
 
 def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:
-    """Only a weak one where its tests are made in a way that is not known here."""
-    root = syntax.parse("javascript", source)
+    """Only a weak one, at the end, where its tests are made by a loop or by a function of the file's own."""
+    root = parse("javascript", source)
     found = sorted(_tests(root, source), key=lambda each: (each.rank, each.test.whole))
-    if not found:
-        return _at_the_end(path, root, source)
-    file = TestFile(path=path, source=source, tests=[each.test for each in found], naming=Naming.WORDS)
-    return canary_candidates.candidates(file, _weak(root, found[0].callee, _indent(source, found[0].test.whole)))
+    tests = [each.test for each in found]
+    if found:
+        weak = _weak(root, found[0].callee, _indent(source, tests[0].whole))
+    else:
+        run = next(filter(RUNS.fullmatch, map(_callee, walk_types(root, "call_expression"))), "")
+        if not run or root.has_error:
+            return ()
+        end = len(source), len(source)
+        tests = [Test(whole=end, name=end, expected=())]
+        weak = "\n" + _weak(root, run, "")
+    return candidates(TestFile(path=path, source=source, tests=tests, naming=Naming.WORDS), weak)
 
 
 def _tests(root: Node, source: bytes) -> Iterator[Found]:
-    shared: dict[int, frozenset[bytes]] = {}
-    for node in syntax.walk(root):
-        scope = node.parent
-        if node.type != "expression_statement" or scope is None or not _is_scope(scope):
-            continue
-        call = next((child for child in node.named_children if child.type == "call_expression"), None)
-        if call is not None and (name := _name(call)) and (body := _function(call)):
-            if scope.id not in shared:
-                shared[scope.id] = _made_around(scope)
-            test = Test(
-                whole=(line(source, node.start_byte), node.end_byte), name=name, literals=(), scope=scope.start_byte
-            )
-            yield _found(test, call, body, shared[scope.id])
+    """Of the file itself, and of the bodies of its suites."""
+    scopes = [root] if root.type == "program" else []
+    for scope in scopes:
+        around = _made_around(scope)
+        for statement in scope.named_children:
+            calls = [child for child in statement.named_children if child.type == "call_expression"]
+            if statement.type != "expression_statement" or not calls:
+                continue
+            given = _arguments(calls[0])
+            body = next((node for node in given if node.type in FUNCTIONS), None)
+            if SUITES.fullmatch(_callee(calls[0])):
+                scopes += [block for node in given for block in node.named_children if block.type == "statement_block"]
+            elif body and (name := _name(calls[0])):
+                whole = line(source, statement.start_byte), statement.end_byte
+                test = Test(whole=whole, name=name, expected=(), scope=scope.start_byte)
+                yield _found(test, calls[0], body, around)
 
 
 def _found(test: Test, call: Node, body: Node, around: frozenset[bytes]) -> Found:
-    callee = call.child_by_field_name("function")
-    table = callee.child_by_field_name("arguments") if callee and callee.type == "call_expression" else None
-    text = body.text or b""
+    # What `test.each` was given.
+    table = field(field(call, "function"), "arguments")
+    text = bytes_of(body)
     worse = LOOPING * bool(LOOPS.search(text))
     worse += WAITING * bool(WAITS.search(text) or (_parameters(body) and table is None))
-    worse += LEANING * bool(around & {node.text for node in syntax.walk(body) if node.type == "identifier"})
-    literals = assertions.literals(body, table)
-    rank = literals[0][0] if literals else NOTHING
-    others = {span: other for _, span, other in literals if other}
-    test = replace(test, literals=tuple(span for _, span, _ in literals), others=others)
-    called = _callee(call).decode(errors="replace") if table is None else "test"
-    return Found(test, worse + rank, called)
-
-
-def _is_scope(node: Node) -> bool:
-    """The file itself, or the body of a suite in such a one."""
-    while node.type == "statement_block":
-        function = node.parent
-        call = function.parent.parent if function and function.parent else None
-        if not call or call.type != "call_expression" or not SUITES.fullmatch(_callee(call)):
-            return False
-        statement = call.parent
-        if not statement or statement.type != "expression_statement" or not statement.parent:
-            return False
-        node = statement.parent
-    return node.type == "program"
-
-
-def _callee(call: Node) -> bytes:
-    function = call.child_by_field_name("function")
-    return (function.text or b"") if function else b""
+    worse += LEANING * any(node.text in around for node in walk_types(body, "identifier"))
+    expected = _expected(body, table)
+    rank = expected[0].sureness if expected else NOTHING
+    return Found(replace(test, expected=expected), worse + rank, "test" if table else _callee(call))
 
 
 def _name(call: Node) -> Span | None:
     """What stands between the quotes of the first argument, if this makes a test."""
-    callee = call.child_by_field_name("function")
-    arguments = call.child_by_field_name("arguments")
-    if callee is None or arguments is None or not arguments.named_children:
+    given = field(call, "arguments")
+    first = given.named_children[0] if given and given.named_children else None
+    run = _callee(call) or _callee(field(call, "function")).removesuffix(".each")
+    if first is None or not RUNS.fullmatch(run):
         return None
-    run = _callee(callee).removesuffix(b".each") if callee.type == "call_expression" else _callee(call)
-    first = arguments.named_children[0]
-    plain = first.type == "string" or (first.type == "template_string" and not assertions.filled(first))
-    return (first.start_byte + 1, first.end_byte - 1) if plain and RUNS.fullmatch(run) else None
-
-
-def _function(call: Node) -> Node | None:
-    arguments = call.child_by_field_name("arguments")
-    return next((node for node in arguments.named_children if node.type in FUNCTIONS), None) if arguments else None
+    plain = first.type == "string" or (first.type == "template_string" and not _filled(first))
+    return (first.start_byte + 1, first.end_byte - 1) if plain else None
 
 
 def _parameters(function: Node) -> bool:
-    parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+    parameters = field(function, "parameters") or field(function, "parameter")
     return bool(parameters and (parameters.type == "identifier" or parameters.named_children))
 
 
@@ -132,9 +144,10 @@ def _made_around(scope: Node) -> frozenset[bytes]:
     node: Node | None = scope
     while node:
         for statement in node.named_children if node.type in ("program", "statement_block") else ():
-            names.update(assertions.changeable(statement))
-            if (statement.text or b"").startswith(b"beforeEach"):
-                anew.update(assertions.assigned(statement))
+            names.update(_changeable(statement))
+            if bytes_of(statement).startswith(b"beforeEach"):
+                assigned = (field(node, "left") for node in walk_types(statement, "assignment_expression"))
+                anew.update(map(bytes_of, assigned))
         node = node.parent
     return frozenset(names - anew)
 
@@ -144,23 +157,151 @@ def _indent(source: bytes, whole: Span) -> str:
 
 
 def _weak(root: Node, test: str, indent: str) -> str:
-    failure = next(assertions.failures(root), "expect(1).toBe(2)")
+    failure = next(_failures(root), "expect(1).toBe(2)")
     return f"{indent}{test}('{NAME}', () => {{\n{indent}  {failure};\n{indent}}});\n\n"
 
 
-def _at_the_end(path: str, root: Node, source: bytes) -> tuple[Canary, ...]:
-    """For tests that are made by a loop or by a function of the file's own."""
-    makes = (node for node in syntax.walk(root) if node.type == "call_expression")
-    run = next((name for name in map(_callee, makes) if RUNS.fullmatch(name)), b"")
-    if not run or root.has_error:
-        return ()
-    return (
-        Canary(
-            path=path,
-            text="\n" + _weak(root, run.decode(), ""),
-            places=(len(source),),
-            strong=False,
-            naming=Naming.WORDS,
-            of="a failure through the same assertion",
-        ),
-    )
+def _failures(root: Node) -> Iterator[str]:
+    """Assertions in the manner of the file's own that nothing can make true."""
+    for call in walk_types(root, "call_expression"):
+        matcher, _ = _matcher(call)
+        name = _last(call)
+        if matcher:
+            if MATCHERS[matcher] in (EQUAL, SAME):
+                yield f"expect(1).{'toBe' if matcher == 'toHaveLength' else matcher}(2)"
+        elif ASSERTIONS.get(name) in (EQUAL, SAME):
+            yield f"{_callee(call)}(1, 2)"
+        elif name in TRUTHS:
+            yield f"{_callee(call)}(1 === 2)"
+
+
+def _filled(template: Node) -> bool:
+    """Something is put into it when it runs."""
+    return any(child.type == "template_substitution" for child in template.named_children)
+
+
+def _changeable(declaration: Node) -> Iterator[bytes]:
+    """Names that it declares of what is no plain value: whoever uses it may change it."""
+    constant = bytes_of(declaration).startswith(b"const")
+    for declarator in declaration.named_children if declaration.type in DECLARATIONS else ():
+        value = field(declarator, "value")
+        plain = value is not None and ((constant and value.type in LITERALS) or text_of(value).startswith("require("))
+        if not plain:
+            yield bytes_of(field(declarator, "name"))
+
+
+def _expected(body: Node, table: Node | None) -> tuple[Expected, ...]:
+    found = [
+        Expected(span=literal.byte_range, sureness=rank + worse, other=FILLED.get(literal.type, ""))
+        for rank, value in _compared(body)
+        for worse, literal in _values(value, body, table)
+    ]
+    return surest(sorted(found, key=lambda each: each.span))
+
+
+def _compared(body: Node) -> Iterator[tuple[int, Node]]:
+    for call in walk_types(body, "call_expression"):
+        arguments = _arguments(call)
+        matcher, actual = _matcher(call)
+        if matcher:
+            worse = DERIVED * any(not _given(node, body) for node in actual)
+            yield from ((MATCHERS[matcher] + worse, node) for node in arguments[:1])
+        elif (name := _last(call)) in ASSERTIONS:
+            # What is expected comes second, but not everybody knows.
+            pair = arguments[1::-1] if arguments and arguments[0].type in LITERALS else arguments[:2]
+            worse = DERIVED * any(not _given(node, body) for node in pair[:1])
+            yield from ((ASSERTIONS[name] + worse, node) for node in pair[1:])
+        elif name in TRUTHS and arguments and _compares(arguments[0]):
+            sides = reversed(arguments[0].named_children)
+            yield from ((SAME + DERIVED, node) for node in sides if node.type not in CALLS)
+
+
+def _given(actual: Node, body: Node) -> bool:
+    """It is what the solution gave: not a comparison of that, nor something that the test itself made."""
+    if actual.type in ("binary_expression", "unary_expression"):
+        return False
+    declared = [value for _, value in _declared(bytes_of(actual), body)] if actual.type == "identifier" else []
+    return not declared or any(node.type in CALLS for value in declared for node in walk(value))
+
+
+def _values(expected: Node, body: Node, table: Node | None) -> Iterator[tuple[int, Node]]:
+    """The literals that an expected value is made of."""
+    waiting, known = [(0, expected)], set()
+    while waiting:
+        worse, node = waiting.pop()
+        if node.id in known:
+            continue
+        known.add(node.id)
+        if node.type in LITERALS and not _filled(node):
+            yield worse, node
+        if node.type in FILLED and not node.named_children:
+            yield worse + EMPTY, node
+        waiting += reversed(list(_parts(node, worse, body, table)))
+
+
+def _parts(node: Node, worse: int, body: Node, table: Node | None) -> Iterator[tuple[int, Node]]:
+    if node.type in WITHIN:
+        yield from ((worse, child) for child in node.named_children)
+    elif node.type == "pair" and (value := field(node, "value")):
+        yield worse, value
+    elif node.type == "new_expression":
+        yield from ((worse, child) for child in _arguments(node))
+    elif node.type == "member_expression" and (owner := field(node, "object")):
+        yield worse, owner
+    elif node.type == "call_expression":
+        function = field(node, "function")
+        if function and function.type == "member_expression":
+            yield worse, function
+        yield from ((worse + MADE, child) for child in _arguments(node))
+    elif node.type == "identifier":
+        yield from ((worse + more, child) for more, child in _named(bytes_of(node), body, table))
+
+
+def _named(name: bytes, body: Node, table: Node | None) -> Iterator[tuple[int, Node]]:
+    """What the test says that name stands for: a declaration, or a column of its table."""
+    yield from _declared(name, body)
+    parameters = field(body, "parameters")
+    names = [node.text for node in parameters.named_children] if parameters else []
+    if table is not None and name in names:
+        arrays = (node for node in table.named_children[:1] if node.type == "array")
+        for row in (row for array in arrays for row in array.named_children if row.type == "array"):
+            yield from ((0, cell) for cell in row.named_children[names.index(name) :][:1])
+
+
+def _declared(name: bytes, body: Node) -> Iterator[tuple[int, Node]]:
+    uses = sum(node.text == name for node in walk_types(body, "identifier"))
+    for node in walk_types(body, "variable_declarator"):
+        value = field(node, "value")
+        if value is not None and bytes_of(field(node, "name")) == name:
+            yield OFTEN * (uses > 2), value
+
+
+def _matcher(call: Node) -> tuple[str, list[Node]]:
+    """The matcher, if this is `expect(…)` with one that is known, not negated; and what `expect` was given."""
+    members = []
+    node = field(call, "function")
+    while node is not None and node.type == "member_expression":
+        members.append(text_of(field(node, "property")))
+        node = field(node, "object")
+    if node is None or node.type != "call_expression" or _callee(node) != "expect":
+        return "", []
+    known = members and members[0] in MATCHERS and "not" not in members
+    return (members[0], _arguments(node)) if known else ("", [])
+
+
+def _last(call: Node) -> str:
+    return _callee(call).rpartition(".")[2]
+
+
+def _callee(call: Node | None) -> str:
+    function = field(call, "function")
+    return text_of(function) if function and function.type in ("identifier", "member_expression") else ""
+
+
+def _arguments(call: Node) -> list[Node]:
+    arguments = field(call, "arguments")
+    return [node for node in arguments.named_children if node.type != "comment"] if arguments else []
+
+
+def _compares(node: Node) -> bool:
+    return node.type == "binary_expression" and bytes_of(field(node, "operator")) in (b"===", b"==")

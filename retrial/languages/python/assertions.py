@@ -1,19 +1,24 @@
-"""What a Python test claims: the literals of what it expects, of unittest, pytest and their kin."""
+"""What a Python test claims: the literals of what it expects, of unittest, pytest and their kin.
+
+Also what the names in it stand for: assignments, loops over rows, columns of parameters.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.syntax import walk
-from retrial.languages.python import bindings
-from retrial.languages.python.bindings import NESTED, Names, arguments, called, text_of
+from retrial.languages.canaries.candidates import Expected, surest
+from retrial.languages.canaries.syntax import field, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+Names = Mapping[str, list["Node"]]
+"""What each name of a test stands for."""
 
 
 class Rank(IntEnum):
@@ -37,21 +42,6 @@ class Rank(IntEnum):
     """Put in: what comes out is another, unless it is not part of what the task speaks of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    rank: Rank
-    literal: Node
-    """Or a constant's name."""
-
-    @property
-    def text(self) -> str:
-        return text_of(self.literal)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.literal.byte_range
-
-
 LITERALS = frozenset({"string", "integer", "float", "true", "false"})
 MADE_OF = frozenset(
     {"list", "tuple", "set", "dictionary", "pair", "expression_list", "concatenated_string", "none", "ellipsis"}
@@ -70,21 +60,18 @@ LEAST = 4
 """Characters of a text that is looked for in another, so that it is not in there by chance."""
 ASIDE = frozenset({"msg", "err_msg", "places", "delta", "rel", "abs", "rtol", "atol", "id"})
 """Arguments that are neither put in nor expected."""
+NESTED = frozenset({"function_definition", "class_definition", "lambda", "decorated_definition"})
 DEPTH = 3
 """Names that stand for names that stand for names."""
 
 
-def claims(test: Node, decorators: Iterable[Node], helpers: frozenset[str]) -> list[Claim]:
+def claims(test: Node, decorators: Iterable[Node], helpers: frozenset[str]) -> tuple[Expected, ...]:
     """Of a function, the best first; `helpers` are functions of the file that assert something."""
-    body = test.child_by_field_name("body")
+    body = field(test, "body")
     if body is None:
-        return []
-    names = bindings.names(body, decorators)
-    found = [claim for expression in _assertions(body) for claim in _claimed(expression, names, helpers)]
-    seen: dict[tuple[int, int], Claim] = {}
-    for claim in sorted(found, key=lambda claim: claim.rank):
-        seen.setdefault(claim.span, claim)
-    return list(seen.values())
+        return ()
+    names = _names(body, decorators)
+    return surest(claim for expression in _assertions(body) for claim in _claimed(expression, names, helpers))
 
 
 def _assertions(body: Node) -> Iterator[Node]:
@@ -96,7 +83,7 @@ def _assertions(body: Node) -> Iterator[Node]:
             case "expression_statement" if [child.type for child in statement.named_children] == ["call"]:
                 yield statement.named_children[0]
             case "for_statement" | "with_statement":
-                inner = statement.child_by_field_name("body")
+                inner = field(statement, "body")
                 if inner is not None and not _expects_exception(statement):
                     yield from _assertions(inner)
 
@@ -106,7 +93,7 @@ def _expects_exception(statement: Node) -> bool:
     return any(re.search(r"raises|warns", text_of(item), re.IGNORECASE) for item in items)
 
 
-def _claimed(expression: Node, names: Names, helpers: frozenset[str]) -> Iterator[Claim]:
+def _claimed(expression: Node, names: Names, helpers: frozenset[str]) -> Iterator[Expected]:
     """Of one asserted expression, or of one call that may assert something."""
     waiting = [expression]
     while waiting:
@@ -124,7 +111,7 @@ def _claimed(expression: Node, names: Names, helpers: frozenset[str]) -> Iterato
                 waiting += reversed(part.named_children)
 
 
-def _of_call(call: Node, names: Names, helpers: frozenset[str]) -> Iterator[Claim]:
+def _of_call(call: Node, names: Names, helpers: frozenset[str]) -> Iterator[Expected]:
     name, given = called(call), arguments(call)
     if EQUAL.fullmatch(name) and len(given) > 1:
         yield from _equal(given[0], given[1], names)
@@ -135,13 +122,13 @@ def _of_call(call: Node, names: Names, helpers: frozenset[str]) -> Iterator[Clai
         compared = given[0].type == "comparison_operator" and name.lower().endswith("true")
         yield from _of_comparison(given[0], names) if compared else _put_in(given[0], names)
     elif (name.startswith("assert") or name in helpers) and not OTHER.match(name):
-        listed = call.child_by_field_name("arguments")
+        listed = field(call, "arguments")
         for part in reversed(listed.named_children if listed is not None else ()):
             yield from _of(Rank.HELPER, _literals(part))
         yield from _put_in(call, names)
 
 
-def _of_comparison(comparison: Node, names: Names) -> Iterator[Claim]:
+def _of_comparison(comparison: Node, names: Names) -> Iterator[Expected]:
     operators = [child.type for child in comparison.children if not child.is_named]
     if len(comparison.named_children) != 2:
         return
@@ -152,25 +139,25 @@ def _of_comparison(comparison: Node, names: Names) -> Iterator[Claim]:
         yield from _inside(left)
 
 
-def _equal(first: Node, second: Node, names: Names) -> Iterator[Claim]:
+def _equal(first: Node, second: Node, names: Names) -> Iterator[Expected]:
     """One side is what is expected: the one that is written down, else the second."""
     plain = [_plain(side, names) for side in (first, second)]
     actual, expected = (second, first) if plain == [True, False] else (first, second)
     if all(plain) and first.type != "identifier":
         actual, expected = second, first
     if CONSTANT.fullmatch(text_of(expected)):
-        yield Claim(Rank.NAMED, expected)
+        yield from _of(Rank.NAMED, [expected])
     rank = max(_between(actual, names), Rank.VALUE if any(plain) else Rank.MIXED)
     yield from _of(rank, (each for value in _meant(expected, names) for each in _literals(value)))
     yield from _put_in(actual, names)
 
 
-def _inside(looked_for: Node) -> Iterator[Claim]:
+def _inside(looked_for: Node) -> Iterator[Expected]:
     if looked_for.type == "string" and len(text_of(looked_for)) >= LEAST + len("''"):
-        yield Claim(Rank.LOOSE, looked_for)
+        yield from _of(Rank.LOOSE, [looked_for])
 
 
-def _put_in(actual: Node, names: Names) -> Iterator[Claim]:
+def _put_in(actual: Node, names: Names) -> Iterator[Expected]:
     """What the solution is given, there or under a name."""
     waiting, known = [(actual, DEPTH)], {actual.id}
     while waiting:
@@ -183,8 +170,8 @@ def _put_in(actual: Node, names: Names) -> Iterator[Claim]:
                 waiting += [(value, depth - 1) for value in meant]
 
 
-def _of(rank: Rank, literals: Iterable[Node]) -> Iterator[Claim]:
-    return (Claim(rank, literal) for literal in literals)
+def _of(rank: Rank, literals: Iterable[Node]) -> Iterator[Expected]:
+    return (Expected(span=literal.byte_range, sureness=rank) for literal in literals)
 
 
 def _meant(node: Node, names: Names) -> list[Node]:
@@ -198,12 +185,10 @@ def _plain(side: Node, names: Names) -> bool:
 
 
 def _made_of_literals(value: Node) -> bool:
-    for node in walk(value):
-        if node.type in LITERALS or node.type in MADE_OF:
-            continue
-        if node.is_named and not node.type.startswith(("string_", "escape_")):
-            return False
-    return True
+    return all(
+        not node.is_named or node.type in LITERALS | MADE_OF or node.type.startswith(("string_", "escape_"))
+        for node in walk(value)
+    )
 
 
 def _between(actual: Node, names: Names) -> Rank:
@@ -230,6 +215,64 @@ def _literals(value: Node) -> Iterator[Node]:
             waiting += [child for child in reversed(node.named_children) if child.type != "comment"]
 
 
-def _aside(node: Node) -> bool:
-    name = node.child_by_field_name("name") if node.type == "keyword_argument" else None
-    return name is not None and text_of(name) in ASIDE
+def _aside(argument: Node) -> bool:
+    return argument.type == "keyword_argument" and text_of(field(argument, "name")) in ASIDE
+
+
+def _names(body: Node, decorators: Iterable[Node]) -> Names:
+    found: dict[str, list[Node]] = defaultdict(list)
+    for decorator in decorators:
+        for call in walk(decorator):
+            if call.type == "call" and called(call) == "parametrize":
+                _bind_parameters(arguments(call), found)
+    for node in walk(body, besides=NESTED):
+        left, right = field(node, "left"), field(node, "right")
+        if node.type == "assignment" and right is not None:
+            _bind(left, [right] if right.type != "identifier" else [], found)
+        elif node.type == "for_statement" and right is not None:
+            _bind(left, [item for row in _meant(right, found) for item in _items(row)], found)
+    return found
+
+
+def _bind_parameters(given: list[Node], names: dict[str, list[Node]]) -> None:
+    """`@parametrize("a, b", [(1, 2), …])`: each name stands for its column."""
+    if len(given) < 2:
+        return
+    listed = [name for part in walk(given[0]) if part.type == "string_content" for name in text_of(part).split(",")]
+    for row in _items(given[1]):
+        # `pytest.param(1, 2, id="…")`
+        cells = arguments(row) if row.type == "call" else _items(row) if len(listed) > 1 else [row]
+        for name, cell in zip(listed, cells, strict=False):
+            names[name.strip()].append(cell)
+
+
+def _bind(target: Node | None, values: list[Node], names: dict[str, list[Node]]) -> None:
+    if target is None:
+        return
+    if target.type == "identifier":
+        names[text_of(target)] += values
+        return
+    for place, part in enumerate(target.named_children if target.type in ("pattern_list", "tuple_pattern") else ()):
+        columns = [_items(value) for value in values]
+        _bind(part, [items[place] for items in columns if place < len(items)], names)
+
+
+def _items(node: Node) -> list[Node]:
+    if node.type not in ("list", "tuple", "set", "expression_list"):
+        return []
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def arguments(call: Node) -> list[Node]:
+    """By position."""
+    listed = field(call, "arguments")
+    unnamed = ("keyword_argument", "comment", "list_splat", "dictionary_splat")
+    return [child for child in listed.named_children if child.type not in unnamed] if listed is not None else []
+
+
+def called(call: Node) -> str:
+    """The last part of the name of what is called."""
+    function = field(call, "function")
+    if function is not None and function.type == "attribute":
+        function = field(function, "attribute")
+    return text_of(function) if function is not None and function.type == "identifier" else ""

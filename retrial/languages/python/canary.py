@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile, best, candidates
-from retrial.languages.canaries.syntax import parse, walk
-from retrial.languages.python.assertions import Claim, Rank, claims
-from retrial.languages.python.bindings import called, text_of
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates
+from retrial.languages.canaries.syntax import Span, bytes_of, field, parse, text_of, walk
+from retrial.languages.python.assertions import Rank, called, claims
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -68,15 +67,21 @@ def tests(path: str, source: bytes, wanted: Wanted = lambda test: True, worst: R
     """
     definitions = list(_definitions(parse("python", source), ()))
     helpers = frozenset(each.path[-1] for each in definitions if not _is_test(each) and _asserts(each.function))
-    claimed = [
-        (definition, whole, _claims(definition, helpers, worst) if wanted(definition.path) else [])
-        for definition in definitions
-        if _is_test(definition) and (whole := _lines(definition.whole, source)) is not None
+    found = [
+        _test(each, whole, _claims(each, helpers, worst) if wanted(each.path) else ())
+        for each in definitions
+        if _is_test(each) and (whole := _lines(each.whole, source)) is not None
     ]
-    constants = sorted({claim.text for *_, found in claimed for claim in found if claim.rank is Rank.NAMED})
-    ordered = sorted(claimed, key=lambda each: _order(each[0], each[2]))
-    found = [_test(definition, whole, claims, constants) for definition, whole, claims in ordered]
-    return TestFile(path=path, source=source, tests=found, naming=Naming.SNAKE, prefix=PREFIX)
+    file = TestFile(path=path, source=source, tests=found, naming=Naming.SNAKE, prefix=PREFIX)
+    expected = [each for test in found for each in test.expected]
+    constants = sorted({file.text(each.span) for each in expected if each.sureness == Rank.NAMED})
+
+    def with_other(each: Expected) -> Expected:
+        named = each.sureness == Rank.NAMED
+        return replace(each, other=_another(file.text(each.span), constants)) if named else each
+
+    tests = [replace(test, expected=tuple(map(with_other, test.expected))) for test in found]
+    return replace(file, tests=sorted(tests, key=lambda test: _order(source, test)))
 
 
 def weak(file: TestFile) -> str:
@@ -97,8 +102,8 @@ def weak(file: TestFile) -> str:
 def _definitions(node: Node, around: tuple[str, ...]) -> Iterator[_Definition]:
     """Functions of a module and of its classes, also where they depend on a condition."""
     for child in node.named_children:
-        inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
-        name = inner.child_by_field_name("name") if inner is not None else None
+        inner = field(child, "definition") if child.type == "decorated_definition" else child
+        name = field(inner, "name")
         if inner is None:
             continue
         if inner.type == "function_definition" and name is not None:
@@ -128,31 +133,29 @@ def _lines(node: Node, source: bytes) -> Span | None:
     return start, node.end_byte
 
 
-def _claims(definition: _Definition, helpers: frozenset[str], worst: Rank) -> list[Claim]:
-    if any(NOT_RUN.search(decorator.text or b"") for decorator in definition.decorators):
-        return []
-    found = [claim for claim in claims(definition.function, definition.decorators, helpers) if claim.rank <= worst]
+def _claims(definition: _Definition, helpers: frozenset[str], worst: Rank) -> tuple[Expected, ...]:
+    if any(NOT_RUN.search(bytes_of(decorator)) for decorator in definition.decorators):
+        return ()
+    found = [each for each in claims(definition.function, definition.decorators, helpers) if each.sureness <= worst]
     # What is put in serves only where nothing that is expected does.
-    expected = [claim for claim in found if claim.rank < Rank.INPUT]
-    return (expected or found)[:LITERALS]
+    expected = [each for each in found if each.sureness < Rank.INPUT]
+    return tuple((expected or found)[:LITERALS])
 
 
-def _order(definition: _Definition, claimed: list[Claim]) -> tuple[int, bool, bool, int]:
-    unsure = bool(UNSURE.search(definition.whole.text or b""))
-    best = claimed[0].rank if claimed else len(Rank)
-    return best, unsure, bool(definition.decorators), definition.whole.start_byte
+def _order(source: bytes, test: Test) -> tuple[int, bool, bool, Span]:
+    text = source[slice(*test.whole)]
+    best = test.expected[0].sureness if test.expected else len(Rank)
+    return best, bool(UNSURE.search(text)), text.lstrip().startswith(b"@"), test.whole
 
 
-def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants: list[str]) -> Test:
-    name, parent = definition.function.child_by_field_name("name"), definition.whole.parent
+def _test(definition: _Definition, whole: Span, claimed: tuple[Expected, ...]) -> Test:
+    name, parent = field(definition.function, "name"), definition.whole.parent
     assert name is not None, "a definition has a name"
-    others = {claim.span: _another(claim.text, constants) for claim in claimed if claim.rank is Rank.NAMED}
     return Test(
         whole=whole,
         name=name.byte_range,
-        literals=tuple(claim.span for claim in claimed),
-        others={span: other for span, other in others.items() if other},
-        unsure=bool(claimed) and claimed[0].rank >= Rank.INPUT,
+        expected=claimed,
+        unsure=bool(claimed) and claimed[0].sureness >= Rank.INPUT,
         scope=parent.start_byte if parent is not None else 0,
         bound=bool(definition.decorators) or _evaluates(definition.function),
     )
@@ -160,10 +163,10 @@ def _test(definition: _Definition, whole: Span, claimed: list[Claim], constants:
 
 def _evaluates(function: Node) -> bool:
     """Whether the definition itself evaluates something: a default value or an annotation."""
-    parameters = function.child_by_field_name("parameters")
+    parameters = field(function, "parameters")
     plain = ("identifier", "comment", "keyword_separator", "positional_separator")
     given = parameters.named_children if parameters is not None else []
-    return function.child_by_field_name("return_type") is not None or any(each.type not in plain for each in given)
+    return field(function, "return_type") is not None or any(each.type not in plain for each in given)
 
 
 def _another(constant: str, constants: list[str]) -> str:

@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Span, Test, TestFile, candidates
-from retrial.languages.canaries.expected import line
-from retrial.languages.canaries.syntax import parse, walk
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, make_strong, make_weak, surest
+from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -35,6 +34,8 @@ OWN_METHODS = frozenset(
 )
 OWN_TYPES = frozenset(b"String Vec HashMap HashSet BTreeMap BTreeSet VecDeque".split())
 OWN_MACROS = frozenset([b"vec"])
+EXPECTED, PUT_IN, NOTHING = 0, 1, 2
+"""What can be changed in a test: the least is the surest."""
 VARIABLE = re.compile(rb"(?<![\w.:])[a-z_]\w*\b(?!\s*(?:::|[(!]))")
 """In a text whose strings are blanked."""
 
@@ -47,29 +48,29 @@ def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Of the test program with the most tests, among those whose tests share nothing."""
     programs = [(path, source) for path, source in sorted(files.items()) if PROGRAM.fullmatch(path)]
     found = [_file(path, source) for path, source in programs if ALONE not in source]
-    best = max(found, key=lambda file: (any(test.literals for test in file.tests), len(file.tests)), default=None)
-    if best is None:
+    best = max(found, key=lambda file: (any(test.expected for test in file.tests), len(file.tests)), default=None)
+    if best is None or not best.tests:
         return ()
-    made = candidates(best, weak=WEAK if b"assert_eq!" in best.source else WEAK_WITHOUT_EQ)
-    return (*[canary for canary in made if canary.strong][:FEW], *made[-1:])
+    failure = WEAK if b"assert_eq!" in best.source else WEAK_WITHOUT_EQ
+    return (*make_strong([best])[:FEW], make_weak(best, failure))
 
 
 def _file(path: str, source: bytes) -> TestFile:
     root = parse("rust", source)
     helpers = dict(_helpers(root))
     copied = not SHARED.search(source)
-    ranked = [_test(function, helpers, source, copied=copied) for function in _functions(root)]
+    tests = [_test(function, helpers, source, copied=copied) for function in _functions(root)]
     # Those with something expected come first: what is put in may be changed to what nobody expects anything of.
-    tests = [test for rank, test in sorted(ranked, key=lambda each: each[0])]
+    tests.sort(key=lambda test: test.expected[0].sureness if test.expected else NOTHING)
     return TestFile(path=path, source=source, tests=tests, naming=Naming.SNAKE)
 
 
 def _functions(root: Node) -> Iterator[Node]:
     """Tests that are compiled whatever the features are."""
     for node in walk(root):
-        if node.type == "function_item" and any(_text(each) == b"#[test]" for each in _attributes(node)):
+        if node.type == "function_item" and any(bytes_of(each) == b"#[test]" for each in _attributes(node)):
             outer: Node | None = node
-            while outer is not None and not any(b"cfg" in _text(each) for each in _attributes(outer)):
+            while outer is not None and not any(b"cfg" in bytes_of(each) for each in _attributes(outer)):
                 outer = outer.parent
             if outer is None and not node.has_error:
                 yield node
@@ -87,34 +88,30 @@ def _attributes(node: Node) -> list[Node]:
     return found
 
 
-def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied: bool) -> tuple[int, Test]:
+def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied: bool) -> Test:
     attributes = _attributes(function)
-    name, body = function.child_by_field_name("name"), function.child_by_field_name("body")
-    plain = all(COPIED.fullmatch(_text(each)) for each in attributes if each.type == "attribute_item")
-    expected: list[Span] = []
-    put_in: list[Span] = []
-    if copied and plain and body is not None and function.child_by_field_name("return_type") is None:
-        expected = list(dict.fromkeys(_expected(body, helpers)))
-        put_in = list(dict.fromkeys(_put_in(body)))
-    start = (attributes[-1] if attributes else function).start_byte
-    whole = (line(source, start), function.end_byte)
-    literals = tuple(expected or put_in)
-    rank = 0 if expected else 1 if put_in else 2
-    scope = function.parent.start_byte if function.parent else 0
-    return rank, Test(
-        whole=whole, name=(name or function).byte_range, literals=literals, unsure=not expected, scope=scope
+    name, body = field(function, "name"), field(function, "body")
+    plain = all(COPIED.fullmatch(bytes_of(each)) for each in attributes if each.type == "attribute_item")
+    expected: list[Expected] = []
+    if copied and plain and body is not None and field(function, "return_type") is None:
+        expected = [Expected(span=span, sureness=EXPECTED) for span in _expected(body, helpers)]
+        expected = expected or [Expected(span=span, sureness=PUT_IN) for side in _sides(body) for span in _spans(side)]
+    return Test(
+        whole=(line(source, (attributes[-1] if attributes else function).start_byte), function.end_byte),
+        name=(name or function).byte_range,
+        expected=surest(expected),
+        unsure=not expected or expected[0].sureness == PUT_IN,
+        scope=function.parent.start_byte if function.parent else 0,
     )
 
 
 def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:
     """Functions of the file that are told what to expect, and as which of their arguments."""
     for node in root.children:
-        name, parameters = node.child_by_field_name("name"), node.child_by_field_name("parameters")
-        if node.type == "function_item" and name is not None and parameters is not None:
-            for place, parameter in enumerate(parameters.named_children):
-                pattern = parameter.child_by_field_name("pattern")
-                if pattern is not None and WANTED.search(_text(pattern)):
-                    yield _text(name), place
+        parameters = field(node, "parameters") if node.type == "function_item" else None
+        for place, parameter in enumerate(parameters.named_children if parameters else ()):
+            if WANTED.search(bytes_of(field(parameter, "pattern"))):
+                yield bytes_of(field(node, "name")), place
 
 
 def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
@@ -125,63 +122,57 @@ def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
         wanted |= {name for node in side for name in VARIABLE.findall(_bare(node))}
     yield from _definitions(body, {name for name in wanted if not _used_elsewhere(body, name, sides)})
     for node in walk(body):
-        called = node.child_by_field_name("function") if node.type == "call_expression" else None
-        arguments = node.child_by_field_name("arguments")
-        if called is not None and arguments is not None and _text(called) in helpers:
-            yield from _spans(arguments.named_children[helpers[_text(called)] :][:1])
+        arguments = field(node, "arguments") if node.type == "call_expression" else None
+        place = helpers.get(bytes_of(field(node, "function")))
+        if arguments is not None and place is not None:
+            yield from _spans(arguments.named_children[place:][:1])
 
 
 def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
     """Of variables that hold what is expected, or are called so; and of what is put into them."""
     for node in walk(body):
-        pattern, value = node.child_by_field_name("pattern"), node.child_by_field_name("value")
-        if node.type == "let_declaration" and pattern is not None and value is not None:
-            name = _text(pattern)
+        value = field(node, "value") if node.type == "let_declaration" else None
+        if value is not None:
+            name = bytes_of(field(node, "pattern"))
             if WANTED.search(name) or (name in own and _ours([value])):
                 own = own | {name}
                 yield from _spans([value])
         receiver = node.named_children[0] if node.type == "call_expression" else None
         method = receiver is not None and receiver.type == "field_expression" and _is_statement(node)
-        if receiver is not None and method and _text(receiver).partition(b".")[0] in own:
+        if receiver is not None and method and bytes_of(receiver).partition(b".")[0] in own:
             yield from _spans(node.named_children[1:])
 
 
 def _used_elsewhere(body: Node, name: bytes, sides: Sequence[Side]) -> bool:
     """Beyond these, and what is done to the variable itself: then it is put in as well."""
     for node in walk(body):
-        if node.type != "identifier" or _text(node) != name:
+        if node.type != "identifier" or bytes_of(node) != name:
             continue
         expected = any(side[0].start_byte <= node.start_byte < side[-1].end_byte for side in sides)
         parent = node.parent
         itself = parent is not None and (
             parent.type in ("let_declaration", "mut_pattern", "for_expression")
-            or (parent.type == "field_expression" and parent.parent is not None and _is_statement(parent.parent))
+            or (parent.type == "field_expression" and _is_statement(parent.parent))
         )
         if not expected and not itself:
             return True
     return False
 
 
-def _is_statement(node: Node) -> bool:
-    return node.parent is not None and node.parent.type == "expression_statement"
-
-
-def _put_in(body: Node) -> Iterator[Span]:
-    for side in _sides(body):
-        yield from _spans(side)
+def _is_statement(node: Node | None) -> bool:
+    return bool(node and node.parent and node.parent.type == "expression_statement")
 
 
 def _sides(body: Node) -> Iterator[Side]:
     """Of `assert_eq!` and of the `==` in an `assert!`; the second, which rather is what is expected, comes first."""
     for node in walk(body):
-        macro = node.child_by_field_name("macro") if node.type == "macro_invocation" else None
-        tokens = node.children[-1] if node.children else None
-        if macro is None or tokens is None or tokens.type != "token_tree":
+        macro = bytes_of(field(node, "macro")) if node.type == "macro_invocation" else b""
+        if not macro or node.children[-1].type != "token_tree":
             continue
-        arguments = _split(tokens.children[1:-1], ",")
-        if _text(macro) == b"assert_eq" and len(arguments) > 1:
+        arguments = _split(node.children[-1].children[1:-1], ",")
+        if macro == b"assert_eq" and len(arguments) > 1:
             yield from (arguments[1], arguments[0])
-        elif _text(macro) == b"assert":
+        elif macro == b"assert":
             yield from reversed(_split(arguments[0], "=="))
 
 
@@ -209,7 +200,7 @@ def _ours(nodes: Sequence[Node]) -> bool:
 def _bare(node: Node) -> bytes:
     """Its text, without what is in its strings."""
     strings = [each for each in walk(node) if each.type in STRINGS]
-    text, start = bytearray(_text(node)), node.start_byte
+    text, start = bytearray(bytes_of(node)), node.start_byte
     for each in strings:
         text[each.start_byte - start : each.end_byte - start] = b'"' * (each.end_byte - each.start_byte)
     return bytes(text)
@@ -222,7 +213,7 @@ def _spans(nodes: Sequence[Node]) -> Iterator[Span]:
         node = waiting.pop()
         if node.type not in LITERALS:
             waiting += _values(node.named_children[:1] if node.type == "index_expression" else node.children)
-        elif node.type != "char_literal" or b"\\" not in _text(node):
+        elif node.type != "char_literal" or b"\\" not in bytes_of(node):
             yield node.byte_range
 
 
@@ -232,9 +223,5 @@ def _values(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _counts(before: Node, child: Node) -> bool:
-    indexed = before.type == "identifier" or _text(before)[-1:] in (b")", b"]")
-    return before.type in (";", ".") or (indexed and child.type == "token_tree" and _text(child)[:1] == b"[")
-
-
-def _text(node: Node) -> bytes:
-    return node.text or b""
+    indexed = before.type == "identifier" or bytes_of(before)[-1:] in (b")", b"]")
+    return before.type in (";", ".") or (indexed and child.type == "token_tree" and bytes_of(child)[:1] == b"[")
