@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from retrial.errors import TreeError
+from retrial.language import Suite
 
 SECONDS = 30.0
 ANNOUNCE_BUILD = "echo '== build'\n"
@@ -38,14 +39,17 @@ def folders(*paths: str) -> tuple[tuple[str, str], ...]:
     return tuple((path, path) for path in found)
 
 
-def write_lint_step(command: str) -> str:
-    """Return the lines of sh that look at the solution alone. If the command complains, nothing else is run."""
-    return f"""\
+def write_script(suite: Suite, *, settings: str, lint: str, run: str) -> str:
+    """Return the script of a check. If `lint`, which looks at the solution alone, complains, nothing else is run."""
+    if suite.command:
+        return settings + suite.command
+    step = f"""\
 echo '== lint'
 lint="$RETRIAL_REPORTS/lint.txt"
-( {command} ) >"$lint" 2>&1 || {{ status=$?; cat "$lint" >&2; exit $status; }}
+( {lint} ) >"$lint" 2>&1 || {{ status=$?; cat "$lint" >&2; exit $status; }}
 rm -f "$lint"
 """
+    return settings + ("" if suite.hidden else step) + run
 
 
 def pair_in_order(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:

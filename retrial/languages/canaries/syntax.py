@@ -75,6 +75,12 @@ def nodes_of_type(language: str, node: Node, kind: str) -> list[Node]:
     return sorted(found, key=lambda each: (each.start_byte, -each.end_byte))
 
 
+def within(node: Node | None, name: str) -> list[Node]:
+    """What stands in that field of the node, without comments."""
+    found = field(node, name)
+    return [child for child in found.named_children if not child.type.endswith("comment")] if found else []
+
+
 def matches(language: str, query: str, source: bytes) -> list[Captures]:
     """What each match of a query captures; in the order of the text, the outer before the inner."""
     from tree_sitter import QueryCursor

@@ -131,10 +131,9 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
-    if suite.command:
-        return suite.command
     run = shared.ANNOUNCE_BUILD + CONFIGURE + USE_PREBUILT + MAKE + shared.ANNOUNCE_TEST + RUN
-    return run if suite.hidden else shared.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
+    lint = LINT.format(files=shlex.join(suite.solution))
+    return shared.write_script(suite, settings="", lint=lint, run=run)
 
 
 def prebuild(files: Mapping[str, bytes]) -> Prebuild | None:

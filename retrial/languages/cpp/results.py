@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from retrial.languages import junit
-from retrial.types import Execution, Status
+from retrial.languages.junit import JUnit
 
 HEAD = "--- "
 
 
-class Catch:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        return junit.parser().read(execution)
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        return junit.parser().asserted(execution)
-
-    def text(self, stdout: str) -> str:
-        return stdout
-
+class Catch(JUnit):
     def without(self, text: str, test: str) -> str:
         return "".join(_without(text.splitlines(keepends=True), test))
 

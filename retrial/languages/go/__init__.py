@@ -64,12 +64,8 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
-    if suite.command:
-        return SETTINGS + suite.command
-    run = shared.ANNOUNCE_BUILD + RUN
-    if suite.hidden:
-        return SETTINGS + run
-    return SETTINGS + shared.write_lint_step(LINT.format(files=shlex.join(suite.solution))) + run
+    lint = LINT.format(files=shlex.join(suite.solution))
+    return shared.write_script(suite, settings=SETTINGS, lint=lint, run=shared.ANNOUNCE_BUILD + RUN)
 
 
 def toolchain() -> Toolchain | str:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, changed, make_strong, make_weak
-from retrial.languages.canaries.syntax import Span, field, walk, walk_types
+from retrial.languages.canaries.syntax import Span, field, walk, walk_types, within
 from retrial.languages.canaries.syntax import bytes_of as text
-from retrial.languages.go.package import BUILT_IN, LITERALS, WANTED, GoFile, Package, Table, last, packages
+from retrial.languages.go.package import BUILT_IN, LITERALS, WANTED, GoFile, Package, Table, last, only_value, packages
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 FAILS = re.compile(rb"\.(?:Fatal|Error|Fail)")
 DECLARATIONS = ("short_var_declaration", "range_clause", "var_spec", "parameter_declaration")
+CONDITIONS = ("binary_expression", "unary_expression", "parenthesized_expression", "expression_list")
+ESCAPE = b"'\\"
+"""Begins a character that stays a single one only as it is."""
 ROWS = 4
 """Of a table, that are tried."""
 WEAK = f"""\
@@ -46,7 +49,9 @@ def _file(package: Package, source: GoFile) -> TestFile:
 
 
 def _test(package: Package, source: GoFile, test: Node) -> Test:
-    changes = chain(_tables(package, source, test), _values(package, test), _comparisons(test))
+    spans = chain(_values(package, test), _comparisons(test))
+    plain = (Expected(span=span, sureness=0) for span in spans if not source.text.startswith(ESCAPE, span[0]))
+    changes = chain(_tables(package, source, test), plain)
     return Test(
         whole=test.byte_range,
         name=(field(test, "name") or test).byte_range,
@@ -106,15 +111,16 @@ def _rows(
     package: Package, table: Node, source: GoFile, *, alone: bool, rank: int | None = None
 ) -> Iterator[tuple[str, str]]:
     """The table with another literal in one of its rows: with that row `alone`, or with all of them."""
-    kind, body = field(table, "type"), field(table, "body")
-    rows = [row for row in (body.named_children if body else ()) if row.type != "comment"]
-    found = ((row, spans) for row in rows if (spans := package.literals(row, kind, rank)))
+    kind = field(table, "type")
+    found = ((row, spans) for row in within(table, "body") if (spans := package.literals(row, kind, rank)))
     for row, spans in islice(found, ROWS):
         before, behind = row.byte_range if alone else table.byte_range
         for start, end in spans[:2]:
-            if other := _other(source.text[start:end]):
+            literal = source.text[start:end]
+            other = None if literal.startswith(ESCAPE) else changed(_decoded(literal))
+            if other is not None:
                 new = f"{_decoded(source.text[before:start])}{other}{_decoded(source.text[end:behind])}"
-                of = f"{source.text[start:end].decode(errors='replace')} is {other}"
+                of = f"{literal.decode(errors='replace')} is {other}"
                 yield of, (f"{_decoded(text(kind))}{{\n\t\t{new},\n\t}}" if alone else new)
 
 
@@ -147,35 +153,28 @@ def _imports(table: Table) -> frozenset[bytes]:
     return table.source.imports & names
 
 
-def _values(package: Package, test: Node) -> Iterator[Expected]:
+def _values(package: Package, test: Node) -> Iterator[Span]:
     """Variables that are called so, and what is handed to functions that are told what to expect."""
     for node in walk(test):
         if node.type in ("short_var_declaration", "var_spec"):
-            names, values = field(node, "left") or field(node, "name"), field(node, "right") or field(node, "value")
-            value = values.named_children[0] if values and len(values.named_children) == 1 else None
+            names, value = field(node, "left") or field(node, "name"), only_value(node)
             # What a call gives is what it was given.
             if value and value.type != "call_expression" and WANTED.search(text(names)):
-                yield from _each(package, value)
+                yield from package.literals(value, None, rank=0)[:2]
         elif node.type == "call_expression" and text(field(node, "function")) in package.told:
             arguments = node.named_children[-1].named_children
             for argument in arguments[package.told[text(field(node, "function"))] :][:1]:
-                yield from _each(package, argument)
+                yield from package.literals(argument, None, rank=0)[:2]
 
 
-def _each(package: Package, value: Node) -> Iterator[Expected]:
-    for start, end in package.literals(value, None, rank=0)[:2]:
-        literal = text(value)[start - value.start_byte : end - value.start_byte]
-        yield from _instead(literal, (start, end))
-
-
-def _comparisons(test: Node) -> Iterator[Expected]:
+def _comparisons(test: Node) -> Iterator[Span]:
     """`got != 3`, where the test fails then."""
     for node in walk_types(test, "binary_expression"):
         sides = [side for side in (field(node, "left"), field(node, "right")) if side]
         literals = [side for side in sides if side.type in LITERALS or _negative(side)]
         equality = text(field(node, "operator")) in (b"==", b"!=")
         if equality and len(literals) == 1 and any(map(_got, sides)) and _fails(node):
-            yield from _instead(text(literals[0]), literals[0].byte_range)
+            yield literals[0].byte_range
 
 
 def _got(side: Node) -> bool:
@@ -190,26 +189,11 @@ def _negative(node: Node) -> bool:
 
 def _fails(condition: Node) -> bool:
     node: Node | None = condition
-    while node and node.type in (
-        "binary_expression",
-        "unary_expression",
-        "parenthesized_expression",
-        "expression_list",
-    ):
+    while node and node.type in CONDITIONS:
         node = node.parent
     if node is None or node.type not in ("if_statement", "expression_case"):
         return False
     return FAILS.search(text(field(node, "consequence") or node)) is not None
-
-
-def _instead(literal: bytes, at: Span) -> Iterator[Expected]:
-    if other := _other(literal):
-        yield Expected(span=at, sureness=0, other=other)
-
-
-def _other(literal: bytes) -> str | None:
-    # An escape stays a single character only as it is.
-    return None if literal.startswith(b"'\\") else changed(_decoded(literal))
 
 
 def _decoded(source: bytes) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from retrial.languages.canaries.syntax import Span, field, nodes_of_type, parse, walk, walk_types
+from retrial.languages.canaries.syntax import Span, field, nodes_of_type, parse, walk, walk_types, within
 from retrial.languages.canaries.syntax import bytes_of as text
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class GoFile:
 
     @property
     def tests(self) -> list[Node]:
-        functions = (node for node in self.root.children if node.type == "function_declaration")
-        return [node for node in functions if _is_test(node)]
+        return [node for node in self.root.children if node.type == "function_declaration" and _is_test(node)]
 
     @property
     def imports(self) -> frozenset[bytes]:
@@ -155,8 +154,7 @@ def _tables(source: GoFile) -> Iterator[tuple[bytes, Table]]:
     for declaration in source.root.children:
         for spec in walk_types(declaration, "var_spec") if declaration.type == "var_declaration" else ():
             names = [child for child in spec.named_children if child.type == "identifier"]
-            values = field(spec, "value")
-            value = values.named_children[0] if values and len(values.named_children) == 1 else None
+            value = only_value(spec)
             if len(names) == 1 and value is not None and value.type == "composite_literal":
                 yield text(names[0]), Table(source=source, value=value)
 
@@ -207,16 +205,16 @@ def _operands(side: Node) -> Iterator[bytes]:
 
 
 def _told(function: Node) -> Iterator[tuple[bytes, int]]:
-    parameters = field(function, "parameters")
-    names = [
-        text(child)
-        for declaration in (parameters.named_children if parameters else ())
-        for child in declaration.children
-        if child.type == "identifier"
-    ]
+    declared = [child for declaration in within(function, "parameters") for child in declaration.children]
+    names = [text(child) for child in declared if child.type == "identifier"]
     for place, name in enumerate(names):
         if WANTED.search(name):
             yield text(field(function, "name")), place
+
+
+def only_value(declaration: Node) -> Node | None:
+    values = field(declaration, "right") or field(declaration, "value")
+    return values.named_children[0] if values and len(values.named_children) == 1 else None
 
 
 def last(node: Node | None) -> bytes:

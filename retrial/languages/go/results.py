@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import MsgspecError, Struct, json
 
 from retrial.types import Execution, Status
 
@@ -23,14 +23,13 @@ FAILED = re.compile(r"^(?:FAIL|exit status 1)\n", re.MULTILINE)
 STATUSES = {"pass": Status.PASSED, "fail": Status.FAILED, "skip": Status.SKIPPED}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, rename="pascal"):
     """One line of the report."""
 
     action: str
-    package: str | None
-    test: str | None
-    output: str
+    package: str | None = None
+    test: str | None = None
+    output: str = ""
 
     @property
     def id(self) -> str:
@@ -125,12 +124,6 @@ def _event(line: str) -> Event | None:
     if not line.startswith("{"):
         return None
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        return json.decode(line, type=Event)
+    except (ValueError, MsgspecError, RecursionError):
         return None
-    if not isinstance(value, dict) or not isinstance(value.get("Action"), str):
-        return None
-    package, test, output = (
-        None if value.get(key) is None else str(value[key]) for key in ("Package", "Test", "Output")
-    )
-    return Event(action=value["Action"], package=package, test=test, output=output or "")

@@ -97,10 +97,7 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
-    if suite.command:
-        return SETTINGS + suite.command
-    run = shared.ANNOUNCE_BUILD + RUN
-    return SETTINGS + run if suite.hidden else SETTINGS + shared.write_lint_step(LINT) + run
+    return shared.write_script(suite, settings=SETTINGS, lint=LINT, run=shared.ANNOUNCE_BUILD + RUN)
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retrial.languages import junit
-from retrial.types import Execution, Status
+from retrial.languages.junit import JUnit
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 LEVEL = re.compile(r"^\[(?:INFO|WARNING|ERROR)\] ?")
@@ -27,13 +26,7 @@ GIVES_UP = "[ERROR] Failed to execute goal "
 TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
 
 
-class Surefire:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        return junit.parser().read(execution)
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        return junit.parser().asserted(execution)
-
+class Surefire(JUnit):
     def text(self, stdout: str) -> str:
         return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
 

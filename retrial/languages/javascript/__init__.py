@@ -103,16 +103,13 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
-    if suite.command:
-        return SETTINGS + suite.command
     node = node_test.wanted(suite.contents)
     # By path Jest would run helpers of the tests as well.
     tests = shlex.join([path for path in suite.tests if policy.matches(path, RUN)] or suite.tests)
-    if suite.hidden:
-        return SETTINGS + shared.ANNOUNCE_TEST + (node_test.SCRIPT if node else HIDDEN).replace("{tests}", tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
-    run = node_test.SCRIPT.replace("{tests}", tests) if node else VISIBLE
-    return SETTINGS + shared.write_lint_step(lint) + shared.ANNOUNCE_TEST + run
+    jest = HIDDEN if suite.hidden else VISIBLE
+    run = shared.ANNOUNCE_TEST + (node_test.SCRIPT if node else jest).replace("{tests}", tests)
+    return shared.write_script(suite, settings=SETTINGS, lint=lint, run=run)
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates, in_turn, surest
-from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, text_of, walk, walk_types
+from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, text_of, walk, walk_types, within
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -99,7 +99,7 @@ def _tests(root: Node, source: bytes) -> Iterator[Found]:
             calls = [child for child in statement.named_children if child.type == "call_expression"]
             if statement.type != "expression_statement" or not calls:
                 continue
-            given = _arguments(calls[0])
+            given = within(calls[0], "arguments")
             body = next((node for node in given if node.type in FUNCTIONS), None)
             if SUITES.fullmatch(_callee(calls[0])):
                 scopes += [block for node in given for block in node.named_children if block.type == "statement_block"]
@@ -201,7 +201,7 @@ def _expected(body: Node, table: Node | None) -> tuple[Expected, ...]:
 
 def _compared(body: Node) -> Iterator[tuple[int, Node]]:
     for call in walk_types(body, "call_expression"):
-        arguments = _arguments(call)
+        arguments = within(call, "arguments")
         matcher, actual = _matcher(call)
         if matcher:
             worse = DERIVED * any(not _given(node, body) for node in actual)
@@ -245,14 +245,14 @@ def _parts(node: Node, worse: int, body: Node, table: Node | None) -> Iterator[t
     elif node.type == "pair" and (value := field(node, "value")):
         yield worse, value
     elif node.type == "new_expression":
-        yield from ((worse, child) for child in _arguments(node))
+        yield from ((worse, child) for child in within(node, "arguments"))
     elif node.type == "member_expression" and (owner := field(node, "object")):
         yield worse, owner
     elif node.type == "call_expression":
         function = field(node, "function")
         if function and function.type == "member_expression":
             yield worse, function
-        yield from ((worse + MADE, child) for child in _arguments(node))
+        yield from ((worse + MADE, child) for child in within(node, "arguments"))
     elif node.type == "identifier":
         yield from ((worse + more, child) for more, child in _named(bytes_of(node), body, table))
 
@@ -286,7 +286,7 @@ def _matcher(call: Node) -> tuple[str, list[Node]]:
     if node is None or node.type != "call_expression" or _callee(node) != "expect":
         return "", []
     known = members and members[0] in MATCHERS and "not" not in members
-    return (members[0], _arguments(node)) if known else ("", [])
+    return (members[0], within(node, "arguments")) if known else ("", [])
 
 
 def _last(call: Node) -> str:
@@ -296,11 +296,6 @@ def _last(call: Node) -> str:
 def _callee(call: Node | None) -> str:
     function = field(call, "function")
     return text_of(function) if function and function.type in ("identifier", "member_expression") else ""
-
-
-def _arguments(call: Node) -> list[Node]:
-    arguments = field(call, "arguments")
-    return [node for node in arguments.named_children if node.type != "comment"] if arguments else []
 
 
 def _compares(node: Node) -> bool:

@@ -36,19 +36,8 @@ TOO_MUCH = "The edited files have more errors than can be listed, or are too lar
 
 
 # Files that pytest, the interpreter or an import of the standard library would pick up by their name alone.
-RESERVED = (
-    *(
-        "__init__.py",
-        "conftest.py",
-        "pytest.py",
-        "_pytest.py",
-        "pluggy.py",
-        "setup.py",
-        "sitecustomize.py",
-        "usercustomize.py",
-    ),
-    *(f"{module}.py" for module in sorted(sys.stdlib_module_names)),
-)
+MODULES = ("__init__", "conftest", "pytest", "_pytest", "pluggy", "setup", "sitecustomize", "usercustomize")
+RESERVED = tuple(f"{module}.py" for module in (*MODULES, *sorted(sys.stdlib_module_names)))
 
 SUSPICIOUS = (
     (r"\bos\s*\.\s*(_exit|kill|killpg|fork|abort|exec[lv]\w*|spawn\w+|posix_spawn)\b", "ends or starts processes"),
@@ -151,17 +140,13 @@ def _bounded(command: list[str], output: Path) -> bytes | None:
 _finding = threading.Lock()
 
 
-def _ruff_binary() -> str:
-    # One at a time: it asks `sysconfig`, which gives None to a thread that asks while another is the first.
-    with _finding:
-        return _find_ruff()
-
-
 @functools.cache
-def _find_ruff() -> str:
+def _ruff_binary() -> str:
     from ruff import find_ruff_bin
 
-    return str(find_ruff_bin())
+    # One at a time: it asks `sysconfig`, which gives None to a thread that asks while another is the first.
+    with _finding:
+        return str(find_ruff_bin())
 
 
 def _new_errors(found: Mapping[str, list[tuple[str, int, str]]]) -> tuple[str, ...]:

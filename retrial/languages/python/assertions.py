@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from retrial.languages.canaries.candidates import Expected, surest
-from retrial.languages.canaries.syntax import field, text_of, walk
+from retrial.languages.canaries.syntax import field, text_of, walk, within
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -122,8 +122,7 @@ def _of_call(call: Node, names: Names, helpers: frozenset[str]) -> Iterator[Expe
         compared = given[0].type == "comparison_operator" and name.lower().endswith("true")
         yield from _of_comparison(given[0], names) if compared else _put_in(given[0], names)
     elif (name.startswith("assert") or name in helpers) and not OTHER.match(name):
-        listed = field(call, "arguments")
-        for part in reversed(listed.named_children if listed is not None else ()):
+        for part in reversed(within(call, "arguments")):
             yield from _of(Rank.HELPER, _literals(part))
         yield from _put_in(call, names)
 
@@ -265,9 +264,8 @@ def _items(node: Node) -> list[Node]:
 
 def arguments(call: Node) -> list[Node]:
     """By position."""
-    listed = field(call, "arguments")
-    unnamed = ("keyword_argument", "comment", "list_splat", "dictionary_splat")
-    return [child for child in listed.named_children if child.type not in unnamed] if listed is not None else []
+    unnamed = ("keyword_argument", "list_splat", "dictionary_splat")
+    return [child for child in within(call, "arguments") if child.type not in unnamed]
 
 
 def called(call: Node) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates
-from retrial.languages.canaries.syntax import Span, bytes_of, field, parse, text_of, walk
+from retrial.languages.canaries.syntax import Span, bytes_of, field, parse, text_of, walk, within
 from retrial.languages.python.assertions import Rank, called, claims
 
 if TYPE_CHECKING:
@@ -163,10 +163,9 @@ def _test(definition: _Definition, whole: Span, claimed: tuple[Expected, ...]) -
 
 def _evaluates(function: Node) -> bool:
     """Whether the definition itself evaluates something: a default value or an annotation."""
-    parameters = field(function, "parameters")
-    plain = ("identifier", "comment", "keyword_separator", "positional_separator")
-    given = parameters.named_children if parameters is not None else []
-    return field(function, "return_type") is not None or any(each.type not in plain for each in given)
+    plain = ("identifier", "keyword_separator", "positional_separator")
+    evaluated = any(each.type not in plain for each in within(function, "parameters"))
+    return evaluated or field(function, "return_type") is not None
 
 
 def _another(constant: str, constants: list[str]) -> str:

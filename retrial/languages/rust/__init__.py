@@ -105,12 +105,10 @@ def make() -> Language:
 
 def script(suite: Suite) -> str:
     settings = SETTINGS + (OPTIMISED if suite.optimised else "")
-    if suite.command:
-        return settings + suite.command
     found = [match[1] for match in map(TARGET.fullmatch, suite.tests) if match]
     build = BUILD.format(targets=shlex.join(f"--test={target}" for target in found))
     run = shared.ANNOUNCE_BUILD + build + shared.ANNOUNCE_TEST + RUN.format(targets=shlex.join(found))
-    return settings + ("" if suite.hidden else shared.write_lint_step(LINT)) + run
+    return shared.write_script(suite, settings=settings, lint=LINT, run=run)
 
 
 def reference(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:

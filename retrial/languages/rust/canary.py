@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, make_strong, make_weak, surest
-from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk
+from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk, within
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -108,8 +108,7 @@ def _test(function: Node, helpers: Mapping[bytes, int], source: bytes, *, copied
 def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:
     """Functions of the file that are told what to expect, and as which of their arguments."""
     for node in root.children:
-        parameters = field(node, "parameters") if node.type == "function_item" else None
-        for place, parameter in enumerate(parameters.named_children if parameters else ()):
+        for place, parameter in enumerate(within(node, "parameters") if node.type == "function_item" else ()):
             if WANTED.search(bytes_of(field(parameter, "pattern"))):
                 yield bytes_of(field(node, "name")), place
 
@@ -122,10 +121,9 @@ def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
         wanted |= {name for node in side for name in VARIABLE.findall(_bare(node))}
     yield from _definitions(body, {name for name in wanted if not _used_elsewhere(body, name, sides)})
     for node in walk(body):
-        arguments = field(node, "arguments") if node.type == "call_expression" else None
         place = helpers.get(bytes_of(field(node, "function")))
-        if arguments is not None and place is not None:
-            yield from _spans(arguments.named_children[place:][:1])
+        if node.type == "call_expression" and place is not None:
+            yield from _spans(within(node, "arguments")[place:][:1])
 
 
 def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
