@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -38,7 +38,8 @@ class JUnit:
         results: dict[str, Status] = {}
         for name, content in reports.items():
             try:
-                for test, status in _cases(content):
+                for test, case in _elements(content):
+                    status = _status({child.tag: child.get("type") or "" for child in case})
                     results[test] = max(results.get(test, status), status, key=SEVERITY.index)
             except ValueError as error:
                 return f"the report {name} cannot be read: {error}"
@@ -58,14 +59,7 @@ class JUnit:
         return _drop_test(text, test)
 
 
-def parser() -> JUnit:
-    return JUnit()
-
-
-def _cases(content: bytes) -> Iterator[tuple[str, Status]]:
-    """Raises: ValueError when it is not a plain JUnit file."""
-    for test, case in _elements(content):
-        yield test, _status({child.tag: child.get("type") or "" for child in case})
+parser = JUnit
 
 
 def _by_assertion(case: Element) -> bool:
@@ -80,7 +74,7 @@ def _by_assertion(case: Element) -> bool:
 
 
 def _elements(content: bytes) -> Iterator[tuple[str, Element]]:
-    """Raises: ValueError."""
+    """Raises: ValueError when it is not a plain JUnit file."""
     from xml.etree.ElementTree import ParseError, fromstring
 
     # In UTF-16 there is a zero between any two letters.
@@ -115,18 +109,26 @@ def _drop_test(text: str, test: str) -> str:
     if test not in text:
         return text
     lines = text.splitlines(keepends=True)
-    kept = list(_others(lines, test))
+
+    def begins(line: str) -> bool | None:
+        if SECTION.match(line):
+            return test in line
+        return False if RULE.match(line) and not line.lstrip("-").startswith(" Captured ") else None
+
+    kept = list(drop_parts(lines, test, begins))
     failures = sum(line.startswith(("FAILED ", "SUBFAILED")) for line in lines if test in line)
     return "".join(_counted(list(_filled(kept)), failures))
 
 
-def _others(lines: list[str], test: str) -> Iterator[str]:
+def drop_parts(lines: list[str], test: str, begins: Callable[[str], bool | None]) -> Iterator[str]:
+    """Yield the lines that neither name the test nor are in a part about it.
+
+    `begins` says whether a line begins such a part (True), another one (False) or none.
+    """
     inside = False
     for line in lines:
-        if SECTION.match(line):
-            inside = test in line
-        elif RULE.match(line) and not line.lstrip("-").startswith(" Captured "):
-            inside = False
+        about = begins(line)
+        inside = inside if about is None else about
         if not inside and test not in line:
             yield line
 

@@ -68,7 +68,7 @@ class Rules:
 
 def find_tests(rules: Rules, source: bytes) -> tuple[Test, ...]:
     """The best to copy first."""
-    file = _File.of(rules, matches(rules.grammar, rules.query, source))
+    file = _File(rules, matches(rules.grammar, rules.query, source))
     scopes: dict[int, int] = {}
     steady: list[Test] = []
     unsteady: list[Test] = []
@@ -107,42 +107,27 @@ def _without_arguments(test: Test) -> tuple[Expected, ...]:
     return tuple(each for each in test.expected if each.sureness < Sureness.ARGUMENT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     """What the query found; lists are in the order of the text."""
 
-    rules: Rules
-    tests: list[Captures]
-    assertions: list[Captures]
-    variables: list[Captures]
-    unsteady: list[Captures]
-    helpers: frozenset[str]
-    constants: Mapping[str, list[str]]
-    """Path → the constants there."""
-    marked: Mapping[str, frozenset[int]]
-    """Capture → its nodes."""
-
-    @classmethod
-    def of(cls, rules: Rules, found: list[Captures]) -> _File:
+    def __init__(self, rules: Rules, found: list[Captures]) -> None:
         def having(name: str) -> list[Captures]:
             return [captures for captures in found if name in captures]
 
-        constants: dict[str, list[str]] = defaultdict(list)
+        self.rules = rules
+        # One that is marked as a test twice is one all the same.
+        self.tests = list({captures["test"][0].start_byte: captures for captures in having("test")}.values())
+        self.assertions, self.variables = having("assertion"), having("variable")
+        self.unsteady = having("unsteady")
+        self.helpers = frozenset(text_of(captures["helper"][0]) for captures in having("helper"))
+        # Path → the constants there.
+        self.constants: dict[str, list[str]] = defaultdict(list)
         for captures in having("constant"):
             text = text_of(captures["constant"][0])
-            constants[_path(text)].append(text)
+            self.constants[_path(text)].append(text)
+        # Capture → its nodes.
         marks = ("literal", "opaque", "comparison", "constant")
-        return cls(
-            rules=rules,
-            # One that is marked as a test twice is one all the same.
-            tests=list({captures["test"][0].start_byte: captures for captures in having("test")}.values()),
-            assertions=having("assertion"),
-            variables=having("variable"),
-            unsteady=having("unsteady"),
-            helpers=frozenset(text_of(captures["helper"][0]) for captures in having("helper")),
-            constants=constants,
-            marked={name: frozenset(captures[name][0].id for captures in having(name)) for name in marks},
-        )
+        self.marked = {name: frozenset(captures[name][0].id for captures in having(name)) for name in marks}
 
     def expected(self, test: Span) -> Iterator[Expected]:
         variables: dict[str, list[Node]] = defaultdict(list)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from retrial.languages.junit import JUnit
+from retrial.languages.junit import JUnit, drop_parts
 
 HEAD = "--- "
 
 
 class Catch(JUnit):
     def without(self, text: str, test: str) -> str:
-        return "".join(_without(text.splitlines(keepends=True), test))
+        def begins(line: str) -> bool | None:
+            return test in line if line.startswith(HEAD) else None
+
+        return "".join(drop_parts(text.splitlines(keepends=True), test, begins))
 
 
-def parser() -> Catch:
-    return Catch()
-
-
-def _without(lines: list[str], test: str) -> Iterator[str]:
-    about = False
-    for line in lines:
-        if line.startswith(HEAD):
-            about = test in line
-        if not about and test not in line:
-            yield line
+parser = Catch

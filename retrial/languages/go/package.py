@@ -176,10 +176,9 @@ def _compared(root: Node) -> Iterator[bytes]:
         if node.type == "binary_expression" and text(field(node, "operator")) in (b"==", b"!="):
             left, right = field(node, "left"), field(node, "right")
             if left and right and not {left.type, right.type} & {*LITERALS, "nil"}:
-                yield from (*_operands(left), *_operands(right))
+                yield from _operands(left, right)
         elif node.type == "call_expression" and EQUAL.fullmatch(last(field(node, "function"))):
-            for argument in node.named_children[-1].named_children:
-                yield from _operands(argument)
+            yield from _operands(*node.named_children[-1].named_children)
 
 
 def _put_in(source: GoFile, known: frozenset[bytes]) -> Iterator[bytes]:
@@ -187,13 +186,12 @@ def _put_in(source: GoFile, known: frozenset[bytes]) -> Iterator[bytes]:
     known = known | source.imports | {b"t", b"b"}
     for node in walk_types(source.root, "call_expression"):
         if text(field(node, "function")).partition(b".")[0] not in known:
-            for argument in node.named_children[-1].named_children:
-                yield from _operands(argument)
+            yield from _operands(*node.named_children[-1].named_children)
 
 
-def _operands(side: Node) -> Iterator[bytes]:
-    """Names in it, but not of what is put into a call; formatting something is no such call."""
-    waiting = [side]
+def _operands(*sides: Node) -> Iterator[bytes]:
+    """Names in them, but not of what is put into a call; formatting something is no such call."""
+    waiting = [*sides]
     while waiting:
         node = waiting.pop()
         if node.type in ("identifier", "field_identifier"):

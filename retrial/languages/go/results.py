@@ -80,8 +80,7 @@ class GoTest:
         return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest
 
 
-def parser() -> GoTest:
-    return GoTest()
+parser = GoTest
 
 
 def _became(endings: list[Status]) -> Status:

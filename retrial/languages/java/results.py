@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retrial.languages.junit import JUnit
+from retrial.languages.junit import JUnit, drop_parts
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 LEVEL = re.compile(r"^\[(?:INFO|WARNING|ERROR)\] ?")
@@ -34,13 +34,18 @@ class Surefire(JUnit):
         lines = text.splitlines(keepends=True)
         failures = [failure for line in lines if (failure := _failure(line))]
         gone = [failure for failure in failures if test in failure.test]
-        left = (_recounted(line, gone) for line in _apart(lines, test))
+
+        def begins(line: str) -> bool | None:
+            """A part goes on until Maven says something else."""
+            failure = _failure(line)
+            return bool(failure and test in failure.test) if LEVEL.match(line) or COUNTS.match(line) else None
+
+        left = (_recounted(line, gone) for line in drop_parts(lines, test, begins))
         alone = len(gone) == len(failures)
         return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
 
 
-def parser() -> Surefire:
-    return Surefire()
+parser = Surefire
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +65,6 @@ def _failure(line: str) -> FailedTest | None:
     if not line.startswith(FAILED) or not kind.startswith(("FAILURE!", "ERROR!")) or COUNTS.search(name):
         return None
     return FailedTest(name.removeprefix(FAILED), kind.startswith("ERROR!"))
-
-
-def _apart(lines: list[str], test: str) -> Iterator[str]:
-    """Without the test's own part, which goes on until Maven says something else."""
-    about = False
-    for line in lines:
-        if LEVEL.match(line) or COUNTS.match(line):
-            failure = _failure(line)
-            about = failure is not None and test in failure.test
-        if not about and test not in line:
-            yield line
 
 
 def _recounted(line: str, gone: list[FailedTest]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
@@ -59,15 +58,6 @@ EMPTY, OFTEN, MADE, DERIVED = 1, 3, 3, 6
 something of, and one that is not compared with what the solution gave, but with what was made of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A test that a copy can be made of, with what can be changed in it, the best first."""
-
-    test: Test
-    rank: int
-    callee: str
-
-
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Strong ones of each test file in turn, then one weak one."""
     return best(in_turn(iter(_of_file(path, source)) for path, source in sorted(files.items())))
@@ -76,22 +66,21 @@ def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
 def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:
     """Only a weak one, at the end, where its tests are made by a loop or by a function of the file's own."""
     root = parse("javascript", source)
-    found = sorted(_tests(root, source), key=lambda each: (each.rank, each.test.whole))
-    tests = [each.test for each in found]
-    if found:
-        weak = _weak(root, found[0].callee, _indent(source, tests[0].whole))
+    tests = [test for _, test in sorted(_tests(root, source), key=lambda ranked: (ranked[0], ranked[1].whole))]
+    if tests:
+        weak = _weak(root, source[tests[0].whole[0] : tests[0].name[0] - 1].decode(errors="replace"))
     else:
         run = next(filter(RUNS.fullmatch, map(_callee, walk_types(root, "call_expression"))), "")
         if not run or root.has_error:
             return ()
         end = len(source), len(source)
         tests = [Test(whole=end, name=end, expected=())]
-        weak = "\n" + _weak(root, run, "")
+        weak = "\n" + _weak(root, run)
     return candidates(TestFile(path=path, source=source, tests=tests, naming=Naming.WORDS), weak)
 
 
-def _tests(root: Node, source: bytes) -> Iterator[Found]:
-    """Of the file itself, and of the bodies of its suites."""
+def _tests(root: Node, source: bytes) -> Iterator[tuple[int, Test]]:
+    """Of the file itself, and of the bodies of its suites; the least rank is the best to make a copy of."""
     scopes = [root] if root.type == "program" else []
     for scope in scopes:
         around = _made_around(scope)
@@ -104,21 +93,19 @@ def _tests(root: Node, source: bytes) -> Iterator[Found]:
             if SUITES.fullmatch(_callee(calls[0])):
                 scopes += [block for node in given for block in node.named_children if block.type == "statement_block"]
             elif body and (name := _name(calls[0])):
-                whole = line(source, statement.start_byte), statement.end_byte
-                test = Test(whole=whole, name=name, expected=(), scope=scope.start_byte)
-                yield _found(test, calls[0], body, around)
+                # What `test.each` was given.
+                table = field(field(calls[0], "function"), "arguments")
+                whole, expected = (line(source, statement.start_byte), statement.end_byte), _expected(body, table)
+                rank = expected[0].sureness if expected else NOTHING
+                test = Test(whole=whole, name=name, expected=expected, scope=scope.start_byte)
+                yield rank + _worse(body, table, around), test
 
 
-def _found(test: Test, call: Node, body: Node, around: frozenset[bytes]) -> Found:
-    # What `test.each` was given.
-    table = field(field(call, "function"), "arguments")
+def _worse(body: Node, table: Node | None, around: frozenset[bytes]) -> int:
     text = bytes_of(body)
-    worse = LOOPING * bool(LOOPS.search(text))
-    worse += WAITING * bool(WAITS.search(text) or (_parameters(body) and table is None))
-    worse += LEANING * any(node.text in around for node in walk_types(body, "identifier"))
-    expected = _expected(body, table)
-    rank = expected[0].sureness if expected else NOTHING
-    return Found(replace(test, expected=expected), worse + rank, "test" if table else _callee(call))
+    waits = WAITS.search(text) or (_parameters(body) and table is None)
+    leans = any(node.text in around for node in walk_types(body, "identifier"))
+    return LOOPING * bool(LOOPS.search(text)) + WAITING * bool(waits) + LEANING * leans
 
 
 def _name(call: Node) -> Span | None:
@@ -152,11 +139,11 @@ def _made_around(scope: Node) -> frozenset[bytes]:
     return frozenset(names - anew)
 
 
-def _indent(source: bytes, whole: Span) -> str:
-    return (re.match(rb"[ \t]*", source[whole[0] :]) or [b""])[0].decode()
-
-
-def _weak(root: Node, test: str, indent: str) -> str:
+def _weak(root: Node, head: str) -> str:
+    """Begun as another test is, whose text before its name `head` is."""
+    indent = head[: len(head) - len(head.lstrip(" \t"))]
+    run = head.strip().removesuffix("(").rstrip()
+    test = run if RUNS.fullmatch(run) else "test"
     failure = next(_failures(root), "expect(1).toBe(2)")
     return f"{indent}{test}('{NAME}', () => {{\n{indent}  {failure};\n{indent}}});\n\n"
 

@@ -61,8 +61,7 @@ class Jest:
         return _drop_test(text, test)
 
 
-def parser() -> Jest:
-    return Jest()
+parser = Jest
 
 
 def _rows(report: bytes) -> Iterator[tuple[str, Status, bool]]:

@@ -86,13 +86,10 @@ def tests(path: str, source: bytes, wanted: Wanted = lambda test: True, worst: R
 
 def weak(file: TestFile) -> str:
     """Fails whatever the solution does, with the assertion and the parameters of the file's first test."""
-    if not file.tests:
-        return ""
-    test = file.tests[0]
-    parameters = PARAMETERS.match(file.source, test.name[1])
+    parameters = PARAMETERS.match(file.source, file.tests[0].name[1]) if file.tests else None
     if parameters is None:
         return ""
-    head = file.source[test.whole[0] : test.name[0]].decode("utf-8", "surrogateescape")
+    head = file.text((file.tests[0].whole[0], file.tests[0].name[0]))
     indent = head[: len(head) - len(head.lstrip())]
     given = parameters[1].decode("utf-8", "surrogateescape")
     ours = b"self.assert" in file.source and given.lstrip().startswith("self")
@@ -102,10 +99,8 @@ def weak(file: TestFile) -> str:
 def _definitions(node: Node, around: tuple[str, ...]) -> Iterator[_Definition]:
     """Functions of a module and of its classes, also where they depend on a condition."""
     for child in node.named_children:
-        inner = field(child, "definition") if child.type == "decorated_definition" else child
+        inner = field(child, "definition") or child
         name = field(inner, "name")
-        if inner is None:
-            continue
         if inner.type == "function_definition" and name is not None:
             yield _Definition(function=inner, whole=child, path=(*around, text_of(name)))
         elif inner.type == "class_definition" and name is not None:
@@ -149,11 +144,10 @@ def _order(source: bytes, test: Test) -> tuple[int, bool, bool, Span]:
 
 
 def _test(definition: _Definition, whole: Span, claimed: tuple[Expected, ...]) -> Test:
-    name, parent = field(definition.function, "name"), definition.whole.parent
-    assert name is not None, "a definition has a name"
+    parent = definition.whole.parent
     return Test(
         whole=whole,
-        name=name.byte_range,
+        name=(field(definition.function, "name") or definition.function).byte_range,
         expected=claimed,
         unsure=bool(claimed) and claimed[0].sureness >= Rank.INPUT,
         scope=parent.start_byte if parent is not None else 0,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, make_strong, make_weak, surest
-from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk, within
+from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk, walk_types, within
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -120,9 +120,9 @@ def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
         yield from _spans(side)
         wanted |= {name for node in side for name in VARIABLE.findall(_bare(node))}
     yield from _definitions(body, {name for name in wanted if not _used_elsewhere(body, name, sides)})
-    for node in walk(body):
+    for node in walk_types(body, "call_expression"):
         place = helpers.get(bytes_of(field(node, "function")))
-        if node.type == "call_expression" and place is not None:
+        if place is not None:
             yield from _spans(within(node, "arguments")[place:][:1])
 
 
@@ -143,8 +143,8 @@ def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
 
 def _used_elsewhere(body: Node, name: bytes, sides: Sequence[Side]) -> bool:
     """Beyond these, and what is done to the variable itself: then it is put in as well."""
-    for node in walk(body):
-        if node.type != "identifier" or bytes_of(node) != name:
+    for node in walk_types(body, "identifier"):
+        if bytes_of(node) != name:
             continue
         expected = any(side[0].start_byte <= node.start_byte < side[-1].end_byte for side in sides)
         parent = node.parent
@@ -163,10 +163,8 @@ def _is_statement(node: Node | None) -> bool:
 
 def _sides(body: Node) -> Iterator[Side]:
     """Of `assert_eq!` and of the `==` in an `assert!`; the second, which rather is what is expected, comes first."""
-    for node in walk(body):
-        macro = bytes_of(field(node, "macro")) if node.type == "macro_invocation" else b""
-        if not macro or node.children[-1].type != "token_tree":
-            continue
+    for node in walk_types(body, "macro_invocation"):
+        macro = bytes_of(field(node, "macro"))
         arguments = _split(node.children[-1].children[1:-1], ",")
         if macro == b"assert_eq" and len(arguments) > 1:
             yield from (arguments[1], arguments[0])

@@ -61,8 +61,7 @@ class Libtest:
         return "".join(_without(part, test) if test in part else part for part in PROGRAM.split(text))
 
 
-def parser() -> Libtest:
-    return Libtest()
+parser = Libtest
 
 
 def _target(target: str, listed: str, log: str) -> Mapping[str, Status]:
