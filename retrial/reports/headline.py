@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from retrial import __version__
 from retrial.models.prices import no_price
 from retrial.reports import tables
-from retrial.reports.analysis import ladder_value, pick_quality
+from retrial.reports.analysis import ladder_value
 from retrial.reports.analysis.aider_summary import Quality, Statistics
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.records import Results, TamperTotals, UnmeasuredAttempt
@@ -46,7 +46,7 @@ def _remarks(report: Report, results: Results) -> list[str]:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
     if report.records:
         lines += _statistics(results.statistics)
-    lines += [*pick_quality.said(results.picker), *ladder_value.said(results.economics)]
+    lines += [*ladder_value.describe_picker(results.picker), *ladder_value.describe_economics(results.economics)]
     return lines + _unmeasured_attempts(results.not_measured_attempts)
 
 

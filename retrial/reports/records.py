@@ -12,8 +12,7 @@ from retrial.grading.canaries import ShownCanary
 from retrial.grading.tamper_report import Tampering
 from retrial.reports.analysis.aider_summary import AiderSummary, Statistics
 from retrial.reports.analysis.cases import AttemptOutcome, RunTimes
-from retrial.reports.analysis.ladder_value import LadderValue
-from retrial.reports.analysis.pick_quality import PickQuality
+from retrial.reports.analysis.ladder_value import LadderValue, PickQuality
 from retrial.reports.analysis.repeats import Flakiness, Together
 from retrial.reports.analysis.rungs import Columns, FormatRow, LadderRow, ModelRow, SideBySide
 from retrial.reports.analysis.stats import MeasuredRate, Rate

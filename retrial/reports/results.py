@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from retrial.chat import Usage
-from retrial.reports.analysis import aider_summary, cases, ladder_value, pick_quality, rungs, stats
+from retrial.reports.analysis import aider_summary, cases, ladder_value, rungs, stats
 from retrial.reports.analysis.cases import Case, Judged, OutcomeResolver, TaskAttempts, from_records
 from retrial.reports.analysis.rungs import Compared, ModelRow
 from retrial.reports.analysis.stats import MeasuredRate, Rate
@@ -144,8 +144,8 @@ def results(report: Report) -> Results:
         by_format=rungs.by_format(found),
         by_model_and_format=rungs.by_model_and_format(found),
         ladder=rungs.ladder(report.records.values(), report.resolved_ids, report.rungs),
-        economics=ladder_value.build(measured, report.sources),
-        picker=pick_quality.build(measured),
+        economics=ladder_value.economics(measured, report.sources),
+        picker=ladder_value.picker(measured),
         not_measured_attempts=_unmeasured_attempts(report),
         time=cases.sum_run_times(report.scored, report.records.values()),
         spent=report.spent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retrial.reports.analysis.aider_summary import Quality
@@ -34,18 +34,6 @@ class Table:
         lines.insert(1, ["-" * width for width in widths])
         padded = ([one_line(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)] for cells in lines)
         return "\n".join("  ".join(cells).rstrip() for cells in padded)
-
-    def markdown(self, most: int) -> list[str]:
-        """Return the lines of so many rows: nothing of nothing; what there is no room for is counted."""
-        if not self.rows:
-            return []
-        lines = [_cells(self.header), _cells(["---"] * len(self.header)), *map(_cells, self.rows[:most])]
-        more = len(self.rows) - most
-        return [*lines, "", f"… and {more} more, in results.json."] if more > 0 else lines
-
-
-def _cells(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def of_run(results: Results) -> list[str]:

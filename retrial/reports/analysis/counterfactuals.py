@@ -13,7 +13,8 @@ from itertools import islice, permutations
 
 from retrial.reports.analysis.cases import AttemptOutcome, LadderPosition, TaskAttempts
 from retrial.reports.analysis.stats import percent, rounded, total
-from retrial.system.console import first_few
+from retrial.store.json_io import FLAT
+from retrial.system.console import first_few, pluralise
 
 FEW = 0.1
 """Of all tasks so many may be unknown in what is said to people."""
@@ -81,18 +82,15 @@ def make_bounds(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
     label: str
-    steps: Steps
-    bounds: Bounds
+    rungs: Sequence[str]
+    """Their titles."""
+    bounds: Bounds = field(metadata=FLAT)
+    sentence: str
+    steps: Steps = field(repr=False)
 
     def only_prolongs(self, other: WhatIf) -> bool:
         """It begins as the other, and no task ever came to the rest."""
         return self.steps[: len(other.steps)] == other.steps and self.bounds == other.bounds
-
-    def sentence(self, actual: Bounds) -> str:
-        found = self.bounds
-        priced = bool(actual.cost) and found.cost is not None
-        unknown = "" if found.exact else f" ({found.unknown} of {found.of} tasks unknown)"
-        return f"{self.label}: {_said(found, priced)}{unknown} instead of {_said(actual, priced)}"
 
 
 def actual(tasks: Sequence[TaskAttempts]) -> Bounds:
@@ -144,7 +142,7 @@ def _chosen(made: Sequence[AttemptOutcome]) -> AttemptOutcome:
     return min(made, key=lambda attempt: attempt.rank)
 
 
-def find(tasks: Recorded, rungs: Mapping[LadderPosition, str]) -> list[WhatIf]:
+def find(tasks: Recorded, rungs: Mapping[LadderPosition, str], was: Bounds) -> list[WhatIf]:
     """All that are looked at; `rungs` are those of the recorded ladder, in order, with their titles."""
     titles = {(at.source, at.place): title for at, title in rungs.items()}
     reached = Counter((at.source, at.place) for task in tasks for at in task if at.round == 1)
@@ -152,7 +150,9 @@ def find(tasks: Recorded, rungs: Mapping[LadderPosition, str]) -> list[WhatIf]:
     found = dict[Steps, WhatIf]()
     for label, steps, cut in (*_prefixes(tuple(rungs), titles), *_orders(tuple(rungs), titles, starts)):
         if steps not in found:
-            found[steps] = WhatIf(label=label, steps=steps, bounds=bounds(tasks, steps, cut=cut))
+            would = bounds(tasks, steps, cut=cut)
+            names, sentence = [rungs.get(at, "") for at in steps], f"{label}: {_instead(would, was)}"
+            found[steps] = WhatIf(label=label, rungs=names, bounds=would, sentence=sentence, steps=steps)
     return list(found.values())
 
 
@@ -218,11 +218,17 @@ def _worth(each: WhatIf) -> tuple[bool, int, float, int, int]:
     return not found.exact, -found.resolved_low, cost, found.attempts, len(each.steps)
 
 
+def _instead(found: Bounds, was: Bounds) -> str:
+    priced = bool(was.cost) and found.cost is not None
+    unknown = "" if found.exact else f" ({found.unknown} of {found.of} tasks unknown)"
+    return f"{_said(found, priced)}{unknown} instead of {_said(was, priced)}"
+
+
 def _said(found: Bounds, priced: bool) -> str:
     least = "" if found.complete else "at least "
     if priced and found.cost is not None:
         return f"{found.rate} for {least}{money(found.cost)}"
-    return f"{found.rate} in {least}{found.attempts} attempt{'s' if found.attempts != 1 else ''}"
+    return f"{found.rate} in {least}{pluralise(found.attempts, 'attempt')}"
 
 
 def money(cost: float) -> str:

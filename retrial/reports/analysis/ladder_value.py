@@ -1,4 +1,7 @@
-"""What each rung of a ladder added to what was solved, and what that cost; and what other ladders would have done."""
+"""What a ladder was worth: what each rung added and cost, what others would have done, and how well it was chosen.
+
+The choice among attempts: whether plausible meant resolved, and what other picks would have brought.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retrial.reports.analysis import counterfactuals
-from retrial.reports.analysis.cases import AttemptOutcome, LadderPosition, TaskAttempts
-from retrial.reports.analysis.counterfactuals import Bounds
-from retrial.reports.analysis.stats import for_each, percent, rounded, total
+from retrial.reports.analysis.cases import AttemptOutcome, How, LadderPosition, TaskAttempts
+from retrial.reports.analysis.counterfactuals import Bounds, WhatIf
+from retrial.reports.analysis.stats import Rate, for_each, percent, rate, rounded, total
 from retrial.store.json_io import FLAT
 
 SHOWN = 3
@@ -45,48 +48,88 @@ class RungValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLadder:
-    label: str
-    rungs: Sequence[str]
-    bounds: Bounds = field(metadata=FLAT)
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LadderValue:
     """`economics` of results.json, over measured tasks."""
 
     of: int
     actual: Bounds
     rungs: Sequence[RungValue]
-    what_ifs: Sequence[OtherLadder]
+    what_ifs: Sequence[WhatIf]
     looked_at: int
 
 
-def build(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> LadderValue | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Of plausible attempts with a verdict, how many are resolved."""
+
+    rate: Rate = field(metadata=FLAT)
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Resolved attempts that were not plausible; more of the others may be resolved."""
+
+    percent: float | None
+    low: float | None
+    high: float | None
+    missed: int
+    of: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """How many tasks a way of choosing would resolve, at least and at most."""
+
+    low: float
+    high: float
+    percent_low: float
+    percent_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OursOfBest:
+    """Of the tasks that some attempt resolved, the share that we chose right."""
+
+    percent_low: float | None
+    percent_high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickQuality:
+    """`picker` of results.json, over measured tasks."""
+
+    tasks: int
+    with_a_choice: int
+    attempts: int
+    known: int
+    unknown: int
+    scored: int
+    exact: bool
+    precision: Precision
+    missed: Missed
+    picks: Mapping[str, Picked]
+    """`ours`, `best`, `first`, `last`; `random` is what to expect of one drawn blindly."""
+    ours_of_best: OursOfBest
+
+
+def economics(tasks: Sequence[TaskAttempts], sources: Sequence[str] = ()) -> LadderValue | None:
     """None where nothing is known of attempts."""
     if not tasks:
         return None
     was, rungs = counterfactuals.actual(tasks), ladder(tasks, sources)
-    found = counterfactuals.find(counterfactuals.recorded(tasks), rungs)
+    found = counterfactuals.find(counterfactuals.recorded(tasks), rungs, was)
     return LadderValue(
         of=was.of,
         actual=was,
         rungs=_rows(tasks, rungs, sources),
-        what_ifs=[
-            OtherLadder(
-                label=each.label,
-                rungs=[rungs.get(at, "") for at in each.steps],
-                bounds=each.bounds,
-                sentence=each.sentence(was),
-            )
-            for each in counterfactuals.told(found, was)
-        ],
+        what_ifs=counterfactuals.told(found, was),
         looked_at=len(found),
     )
 
 
-def said(found: LadderValue | None) -> list[str]:
+def describe_economics(found: LadderValue | None) -> list[str]:
     """For people: the first of the what-ifs, where there was a ladder to speak of."""
     if not found or len(found.rungs) < 2:
         return []
@@ -170,3 +213,88 @@ def _marginal(before: Bounds, after: Bounds) -> float | None:
     if not sure or before.cost is None or after.cost is None:
         return None
     return for_each(after.cost - before.cost, after.resolved_low - before.resolved_low)
+
+
+def picker(tasks: Sequence[TaskAttempts]) -> PickQuality | None:
+    """None where nothing is known of attempts.
+
+    Attempts that came to nothing through nobody's failure are none that could be picked.
+    """
+    if not tasks:
+        return None
+    attempts = [attempt for task in tasks for attempt in task.answered]
+    unknown = sum(attempt.resolved is None for attempt in attempts)
+    verdicts = [[attempt.resolved for attempt in task.answered] for task in tasks if task.answered]
+    ours, of = sum(task.resolved for task in tasks), len(tasks)
+    best = _picked([_best(own) for own in verdicts], of)
+    return PickQuality(
+        tasks=of,
+        with_a_choice=sum(len(own) > 1 for own in verdicts),
+        attempts=len(attempts),
+        known=len(attempts) - unknown,
+        unknown=unknown,
+        scored=sum(attempt.how is How.SCORED for attempt in attempts),
+        exact=not unknown,
+        precision=_precision(attempts),
+        missed=_false_negatives(attempts),
+        picks={
+            "ours": _of(ours, ours, of),
+            "best": best,
+            "first": _picked([own[0] for own in verdicts], of),
+            "last": _picked([own[-1] for own in verdicts], of),
+            "random": _random(verdicts, of),
+        },
+        ours_of_best=OursOfBest(percent_low=percent(ours, best.high), percent_high=percent(ours, best.low)),
+    )
+
+
+def describe_picker(found: PickQuality | None) -> list[str]:
+    """For people."""
+    if not found or not found.with_a_choice:
+        return []
+    right, best = found.precision.rate, found.picks["best"]
+    shown = f"{best.low}" if best.low == best.high else f"{best.low} to {best.high} (--attempts tells)"
+    meant = f"plausible meant resolved in {right.resolved} of {right.of} ({right.percent:.1f} %)"
+    if not right.of:
+        meant = "nothing was plausible"
+    return [f"picker        {meant}; best possible pick {shown}, ours {found.picks['ours'].low}"]
+
+
+def _precision(attempts: Sequence[AttemptOutcome]) -> Precision:
+    plausible = [attempt.resolved for attempt in attempts if attempt.plausible]
+    known = [resolved for resolved in plausible if resolved is not None]
+    return Precision(rate=rate(sum(known), len(known)), unknown=len(plausible) - len(known))
+
+
+def _false_negatives(attempts: Sequence[AttemptOutcome]) -> Missed:
+    right = [attempt for attempt in attempts if attempt.resolved]
+    others = [attempt.resolved for attempt in attempts if not attempt.plausible]
+    found = rate(sum(not attempt.plausible for attempt in right), len(right))
+    return Missed(
+        percent=found.percent,
+        low=found.low,
+        high=found.high,
+        missed=found.resolved,
+        of=found.of,
+        unknown=others.count(None),
+    )
+
+
+def _best(verdicts: Sequence[bool | None]) -> bool | None:
+    """Who knew all verdicts."""
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _picked(verdicts: Sequence[bool | None], of: int) -> Picked:
+    low = verdicts.count(True)
+    return _of(low, low + verdicts.count(None), of)
+
+
+def _random(verdicts: Sequence[Sequence[bool | None]], of: int) -> Picked:
+    low = sum((own.count(True) / len(own) for own in verdicts), 0.0)
+    high = sum(((len(own) - own.count(False)) / len(own) for own in verdicts), 0.0)
+    return _of(round(low, 4), round(high, 4), of)
+
+
+def _of(low: float, high: float, of: int) -> Picked:
+    return Picked(low=low, high=high, percent_low=percent(low, of) or 0.0, percent_high=percent(high, of) or 0.0)

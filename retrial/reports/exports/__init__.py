@@ -6,10 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from retrial.reports.records import InstanceRow, Results
+from retrial.reports.tables import tokens
 from retrial.store.runs import Run
-from retrial.system.console import printable
+from retrial.system.console import first_few, money, percent, pluralise, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 Export = Callable[[Run, Results], bytes | None]
 """Takes a run and its results; None: this run has nothing to export in that form."""
@@ -96,3 +102,20 @@ def code(text: object, most: int = SHOWN) -> str:
     """
     found = line(text, most).replace("`", "'").replace("|", "¦")
     return f"`{found}`" if found else "–"
+
+
+def template(name: str) -> Template:
+    """One of Markdown, beside this file."""
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        # Markdown: what others wrote is put into code spans.
+        autoescape=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for way in (code, first_few, money, percent, pluralise, tokens):
+        made.filters[way.__name__] = way
+    return made.get_template(name)

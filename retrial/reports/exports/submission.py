@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.reports.exports import NAMED, SHOWN, code, line, made_elsewhere, model_names, objections
+from retrial.reports.exports import NAMED, SHOWN, line, made_elsewhere, model_names, objections, template
 from retrial.reports.exports.preds import rows
 from retrial.reports.records import Results
 from retrial.store.json_io import decode, to_json
@@ -189,21 +189,10 @@ def _metadata(results: Results) -> str:
 
 def _readme(run: Run, results: Results, against: Sequence[str]) -> str:
     """The tests that ran, their outcome, and the rules that were checked."""
-    import jinja2
-
-    # Ticked is only what is sure.
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        # Markdown: what others wrote is put into code spans.
-        autoescape=False,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["code"] = code
     manifest = run.manifest() if run.exists() else Manifest()
     source = str(results.provenance.get("benchmark", {}).get("source", ""))
-    return environment.get_template("submission_readme.md.j2").render(
+    # Ticked is only what is sure.
+    return template("submission_readme.md.j2").render(
         run=run,
         results=results,
         against=against,

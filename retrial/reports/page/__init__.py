@@ -8,13 +8,19 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from retrial.reports.comparison_table import Comparison
+from retrial.reports.page import comparison, instance
+from retrial.reports.page import run as run_page
+from retrial.reports.page.instance import visible
 from retrial.reports.records import GroupResults, Results
+from retrial.reports.tables import passed_tests, tests_cell
 from retrial.store import transcript
 from retrial.store.json_io import to_exact_jsonl
 from retrial.store.runs import FROM_CACHE, Run
@@ -34,8 +40,6 @@ def write(run: Run, results: Results) -> Path | None:
 
 
 def render(run: Run, results: Results) -> str:
-    from retrial.reports.page import run as run_page
-
     details = list(_packed_details(run, results))
     # The instances are in the details, and would be most of it.
     return _page("report.html.j2", replace(results, instances=[]), details=details, p=run_page.build(results))
@@ -43,18 +47,12 @@ def render(run: Run, results: Results) -> str:
 
 def write_comparison(run: Run, results: Comparison | GroupResults) -> Path | None:
     """`compare.html`: of runs side by side, of a grid, of repeats."""
-    from retrial.reports.page import comparison
-
     found = comparison.build(results, run.folder.parent)
     return run.write_beside("compare.html", _page("compare.html.j2", results, p=found).encode("utf-8", "replace"))
 
 
 def _page(template: str, results: object, **values: Any) -> str:
     """Templates read results.json as it is in the file: what they show says where it is there."""
-    from markupsafe import Markup
-
-    from retrial.reports.page.text import Numbers
-
     content, found = json.loads(to_exact_jsonl(results)), environment().get_template(template)
     script = (HERE / "page.js").read_text(encoding="utf-8")
     return found.render(
@@ -72,8 +70,6 @@ def _page(template: str, results: object, **values: Any) -> str:
 def environment() -> Environment:
     import jinja2
 
-    from retrial.reports.page.text import finalize, shown
-
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -82,7 +78,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["shown"] = shown
+    made.globals |= {"passed_tests": passed_tests, "tests_cell": tests_cell}
+    made.filters |= {"shown": shown, "shorten": run_page.shorten}
     made.filters["words"] = lambda text: str(text).replace("_", " ")
     return made
 
@@ -92,8 +89,6 @@ def _packed_details(run: Run, results: Results) -> Iterator[tuple[str, str]]:
 
     What the page before had of the same content is taken from there.
     """
-    from retrial.reports.page import instance
-
     before = dict(_KEPT.findall(run.beside("report.html")))
     template = environment().get_template("details.html.j2")
     most, version = instance.room(len(results.instances)), _version()
@@ -127,3 +122,66 @@ def _version() -> str:
         if path.suffix in (".py", ".j2"):
             found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def finalize(value: object) -> object:
+    """Of everything that a template prints."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _usd(value: Any) -> str:
+    return f"{value:,.{2 if value >= 10 else 4}f} USD"
+
+
+def _seconds(value: Any) -> str:
+    if value < 120:
+        return f"{value:.1f} s"
+    minutes, hours = value / 60, value / 3600
+    return f"{minutes:.1f} min" if minutes < 120 else f"{hours:.1f} h"
+
+
+WAYS: Mapping[str, Callable[[Any], str]] = {
+    "count": lambda value: f"{value:,}",
+    # Of a list.
+    "size": lambda value: f"{len(value):,}",
+    "number": _number,
+    "percent": lambda value: f"{value:.1f} %",
+    "usd": _usd,
+    # In a column that says so.
+    "dollars": lambda value: _usd(value).removesuffix(" USD"),
+    # USD for one of something; there may be none.
+    "each": _usd,
+    "seconds": _seconds,
+    "points": lambda value: f"{value:+.1f}",
+    "chance": lambda value: f"= {value:.2g}" if value >= 0.0001 else "< 0.0001",
+}
+UNKNOWN = {"usd": "unknown"}
+"""What stands for null; for other ways a dash."""
+
+
+def shown(value: Any, way: str) -> str:
+    return UNKNOWN.get(way, "–") if value is None else WAYS[way](value)
+
+
+class Numbers:
+    """Of one results.json; `data-from` is a JSON pointer into it."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __call__(self, way: str, *path: str | int) -> Markup:
+        """`n("percent", "rate", "percent")`; what is not there is an error of the template's."""
+        where = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in path)
+        return Markup('<span class="n" data-way="{}" data-from="{}">{}</span>').format(
+            way, where, shown(self.value(*path), way)
+        )
+
+    def value(self, *path: str | int) -> Any:
+        found: Any = self._content
+        for step in path:
+            found = found[step]
+        return found

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from jinja2 import Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from retrial.reports.page.text import TextAllowance, preformatted, render_diff, render_reply, visible
 from retrial.reports.records import InstanceRow
 from retrial.store import transcript
 from retrial.store.runs import Run
 from retrial.store.transcript import TEXT, AttemptTranscript, Part
 from retrial.system.secrets import MASKER
 from retrial.types import Status
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markdown_it import MarkdownIt
+    from pygments.lexer import Lexer
 
 FOLDED = 1500
 """Longer messages than this are closed at first."""
@@ -27,6 +32,14 @@ LONGEST = 40_000
 LEAST = 2_000
 TESTS = 300
 """Of one status; results.json has them all."""
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_PICTURES = 0x2400
+"""Where Unicode shows control characters: ␛ for what begins a terminal's commands."""
+
+LEADING = ("link", "image", "autolink", "html_inline", "html_block", "reference")
+"""Rules that are off: links and pictures stay text. A page must not load anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +61,6 @@ class Material:
         return found.hexdigest()[:24]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMessage:
-    heading: str
-    kind: str
-    pieces: list[Markup]
-    folded: bool
-
-
 def room(instances: int) -> int:
     """Characters for each of an instance's texts, when there are so many instances."""
     return max(LEAST, min(LONGEST, EVERYTHING // max(1, 2 * instances)))
@@ -67,12 +72,13 @@ def render(template: Template, material: Material, attempts: Sequence[ShownAttem
     return template.render(
         row=row,
         tests=_tests(row.tests),
-        patch=render_diff(allowance.cut(material.patch)) if material.patch else None,
-        attempts=[
-            (_heading(attempt.heading, row), [_message(section, allowance) for section in attempt.sections])
-            for attempt in attempts
-        ],
-        log=preformatted(allowance.cut(material.log)) if material.log else None,
+        patch=material.patch,
+        attempts=[(_heading(attempt.heading, row), attempt.sections) for attempt in attempts],
+        log=material.log,
+        cut=allowance.cut,
+        draw=_piece,
+        preformatted=preformatted,
+        render_diff=render_diff,
     )
 
 
@@ -98,23 +104,12 @@ def _tests(tests: Mapping[str, str]) -> list[tuple[str, list[str], int]]:
     return found
 
 
-def _message(entry: Section, allowance: TextAllowance) -> ShownMessage:
-    size = sum(len(piece.text) for piece in entry.pieces)
-    return ShownMessage(
-        heading=entry.heading,
-        kind=entry.kind,
-        pieces=[_piece(entry.kind, piece, allowance) for piece in entry.pieces],
-        folded=size > FOLDED and entry.kind != "assistant",
-    )
-
-
-def _piece(kind: str, piece: Part, allowance: TextAllowance) -> Markup:
-    text = allowance.cut(piece.text)
-    if not piece.language:
+def _piece(kind: str, language: str, text: str) -> Markup:
+    if not language:
         return Markup("<p>{}</p>").format(_line(text))
-    if piece.language == "diff":
+    if language == "diff":
         return render_diff(text)
-    if kind == "assistant" and piece.language == TEXT:
+    if kind == "assistant" and language == TEXT:
         return render_reply(text)
     return preformatted(text)
 
@@ -133,6 +128,10 @@ class Section:
     @property
     def kind(self) -> str:
         return re.split("[:, ]", self.heading, maxsplit=1)[0]
+
+    @property
+    def folded(self) -> bool:
+        return self.kind != "assistant" and sum(len(piece.text) for piece in self.pieces) > FOLDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,3 +172,79 @@ def _pieces(text: str, language: str) -> Iterator[Part]:
         yield Part(text=text.removesuffix("\n"), language=language)
     else:
         yield from (Part(text=line) for line in text.split("\n") if line)
+
+
+def visible(text: str) -> str:
+    """With signs for what nobody would see, or what would turn a line around."""
+    return _UNSEEN.sub(_sign, text)
+
+
+def _sign(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(_PICTURES + code)
+    return f"⟨U+{code:04X}⟩"
+
+
+class TextAllowance:
+    """How much of one instance's texts the page may hold: of two thousand, all of it would be too much."""
+
+    def __init__(self, each: int, total: int) -> None:
+        self._each = each
+        self._left = total
+
+    def cut(self, text: str) -> str:
+        """Both ends of it, where it is too long, and how much is missing."""
+        most = max(200, min(self._each, self._left))
+        self._left -= min(len(text), most)
+        if len(text) <= most:
+            return text
+        half = most // 2
+        return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def preformatted(text: str) -> Markup:
+    return Markup("<pre>{}</pre>").format(escape(visible(text)))
+
+
+def render_reply(text: str) -> Markup:
+    """Return what a model wrote as HTML: its Markdown is shown, and none of it can run, load or lead anywhere."""
+    return Markup(_reader().render(visible(text)))
+
+
+@functools.lru_cache(maxsize=16)
+def render_diff(text: str) -> Markup:
+    """Colour what a patch adds and removes; a chosen patch is shown twice, also where it was made."""
+    from pygments.token import STANDARD_TYPES
+
+    # Pygments' own way of writing HTML takes three times as long: it also knows about line numbers and links. What is
+    # escaped before it is looked at has the same first letters in its lines.
+    marked = (
+        f'<span class="{STANDARD_TYPES.get(kind, "")}">{part}</span>'
+        for kind, part in _lexer().get_tokens(str(escape(visible(text))))
+    )
+    return Markup(f'<pre class="diff">{"".join(marked)}</pre>')
+
+
+@functools.cache
+def _reader() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).disable(list(LEADING))
+    # A model's headings are no chapters of this page.
+    for level in ("open", "close"):
+        reader.add_render_rule(f"heading_{level}", _no_heading)
+    return reader
+
+
+def _no_heading(_self: object, tokens: object, place: int, *_rest: object) -> str:
+    opening = tokens[place].nesting == 1  # type: ignore[index]
+    return '<p class="heading">' if opening else "</p>\n"
+
+
+@functools.cache
+def _lexer() -> Lexer:
+    from pygments.lexers import DiffLexer
+
+    lexer: Lexer = DiffLexer(stripnl=False)
+    return lexer

@@ -11,7 +11,6 @@ from retrial.reports.analysis.ladder_value import LadderValue
 from retrial.reports.analysis.rungs import Columns, FormatRow
 from retrial.reports.page import charts
 from retrial.reports.records import InstanceRow, Results
-from retrial.reports.tables import passed_tests, tests_cell
 
 COLUMNS = (
     *(("Instance", "text", "w1"), ("Language", "text", "w7"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
@@ -20,30 +19,6 @@ COLUMNS = (
 )
 """Name, how it is sorted, how wide it is."""
 REASON = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    """Of the table of instances; None is unknown."""
-
-    place: int | None = None
-    instance_id: str
-    language: str = "–"
-    outcome: str
-    family: str = "not_measured"
-    flags: tuple[str, ...] = ()
-    passed: float | None = None
-    """What the column of tests is sorted by."""
-    tests: str = "–"
-    model: str = "–"
-    edit_format: str = "–"
-    order: float | None = None
-    """What the column of tries is sorted by."""
-    tried: str = "–"
-    cost: float | None = None
-    tokens: tuple[int, int] | None = None
-    seconds: float | None = None
-    reason: str
 
 
 Reasons = list[tuple[str, list[str]]]
@@ -55,7 +30,9 @@ class RunPage:
     """What the template of a run's page needs beside results.json."""
 
     charts: Mapping[str, Markup | None]
-    rows: list[TableRow]
+    instances: list[InstanceRow]
+    left_out: list[tuple[str, str, str]]
+    """Id, outcome and reason of what was not scored."""
     not_measured: Reasons
     skipped: Reasons
     void: Reasons
@@ -65,18 +42,19 @@ class RunPage:
 
     @property
     def filters(self) -> list[tuple[str, list[str]]]:
+        shown = [(row.language or "–", str(row.outcome), row.model or row.model_name_or_path) for row in self.instances]
+        shown += [("–", outcome, "–") for _, outcome, _ in self.left_out]
         names = ("language", "outcome", "model")
-        return [(name, sorted({getattr(row, name) for row in self.rows})) for name in names]
+        return [(name, sorted({values[place] for values in shown})) for place, name in enumerate(names)]
 
 
 def build(results: Results) -> RunPage:
-    rows = [_row(place, row) for place, row in enumerate(results.instances)]
-    known = {row.instance_id for row in rows}
-    rows += [_left_out(key, why, "not_measured") for key, why in results.not_measured.items() if key not in known]
-    rows += [_left_out(key, why, "skipped") for key, why in results.skipped.items()]
+    known = {row.instance_id for row in results.instances}
+    unscored = [(key, "not_measured", why) for key, why in results.not_measured.items() if key not in known]
     return RunPage(
         charts=_drawn(results),
-        rows=rows,
+        instances=results.instances,
+        left_out=[*unscored, *((key, "skipped", why) for key, why in results.skipped.items())],
         not_measured=_by_reason(results.not_measured),
         skipped=_by_reason(results.skipped),
         void=_by_reason(results.void),
@@ -84,39 +62,7 @@ def build(results: Results) -> RunPage:
     )
 
 
-def _row(place: int, row: InstanceRow) -> TableRow:
-    passed, total = passed_tests(row)
-    odd = row.tamper.touched or row.tamper.changed or row.tamper.suspicious
-    tried = row.number is not None and row.tries
-    return TableRow(
-        place=place,
-        instance_id=row.instance_id,
-        language=row.language or "–",
-        outcome=row.outcome,
-        family=row.outcome.family.replace(" ", "_"),
-        flags=(*(["void"] if row.void else []), *(["look at it"] if odd else [])),
-        passed=passed / total if total else None,
-        tests=tests_cell(row, "–"),
-        model=row.model or row.model_name_or_path,
-        edit_format=row.edit_format or "–",
-        order=row.number + row.tries / 1000 if row.number is not None and row.tries else None,
-        tried=f"{row.number} of {row.tries}" if tried else "–",
-        cost=row.cost,
-        tokens=_both(row.prompt_tokens, row.completion_tokens),
-        seconds=row.seconds,
-        reason=_short(row.reason),
-    )
-
-
-def _both(prompt: int | None, completion: int | None) -> tuple[int, int] | None:
-    return None if prompt is None or completion is None else (prompt, completion)
-
-
-def _left_out(instance_id: str, why: str, outcome: str) -> TableRow:
-    return TableRow(instance_id=instance_id, outcome=outcome, reason=_short(why))
-
-
-def _short(text: str) -> str:
+def shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= REASON else f"{line[: REASON // 2]} … {line[-REASON // 2 :]}"
 
@@ -125,7 +71,7 @@ def _by_reason(reasons: Mapping[str, str]) -> Reasons:
     """The most frequent first."""
     found: dict[str, list[str]] = {}
     for instance_id, why in reasons.items():
-        found.setdefault(_short(why), []).append(instance_id)
+        found.setdefault(shorten(why), []).append(instance_id)
     return sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))
 
 

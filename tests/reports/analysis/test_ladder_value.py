@@ -69,7 +69,7 @@ def row(rows: Any, *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_every_rung_says_what_it_added_and_what_that_cost() -> None:
-    found: Any = plain(ladder_value.build(tries(*RUN)))
+    found: Any = plain(ladder_value.economics(tries(*RUN)))
     rows = found["rungs"]
     assert row(rows, "rung", "round", "tasks", "attempts", "plausible", "chosen", "resolved") == [
         ("a:whole", 1, 4, 4, 1, 1, 1),
@@ -89,7 +89,7 @@ def test_every_rung_says_what_it_added_and_what_that_cost() -> None:
 
 
 def test_stopping_at_a_rung_has_bounds_until_every_attempt_is_scored() -> None:
-    rows: Any = plain(ladder_value.build(tries(*RUN)))["rungs"]
+    rows: Any = plain(ladder_value.economics(tries(*RUN)))["rungs"]
     assert [(each["stopping_here"]["resolved_low"], each["stopping_here"]["resolved_high"]) for each in rows] == [
         (1, 4),
         (2, 3),
@@ -97,7 +97,7 @@ def test_stopping_at_a_rung_has_bounds_until_every_attempt_is_scored() -> None:
         (3, 3),
     ]
     assert row(rows, "marginal_cost") == [(None,), (None,), (None,), (None,)]
-    exact: Any = plain(ladder_value.build(tries(*RUN, judged=JUDGED)))["rungs"]
+    exact: Any = plain(ladder_value.economics(tries(*RUN, judged=JUDGED)))["rungs"]
     assert [each["stopping_here"]["resolved_low"] for each in exact] == [2, 2, 3, 3]
     assert all(each["stopping_here"]["exact"] for each in exact)
     # The second rung solves one and spoils another; the third solves one for a dollar.
@@ -105,7 +105,7 @@ def test_stopping_at_a_rung_has_bounds_until_every_attempt_is_scored() -> None:
 
 
 def test_what_another_ladder_would_have_done_is_said_in_a_sentence() -> None:
-    value = ladder_value.build(tries(*RUN, judged=JUDGED))
+    value = ladder_value.economics(tries(*RUN, judged=JUDGED))
     found = plain(value)
     assert found["actual"]["resolved_low"] == 3
     assert [each["sentence"] for each in found["what_ifs"]] == [
@@ -113,7 +113,7 @@ def test_what_another_ladder_would_have_done_is_said_in_a_sentence() -> None:
         "a:whole alone, 1 try: 50.0 % for 4.00 USD instead of 75.0 % for 21.00 USD",
         "a:whole first, then b:whole, 1 try: 50.0 % for 16.00 USD instead of 75.0 % for 21.00 USD",
     ]
-    assert ladder_value.said(value) == [f"what if       {each['sentence']}" for each in found["what_ifs"]]
+    assert ladder_value.describe_economics(value) == [f"what if       {each['sentence']}" for each in found["what_ifs"]]
 
 
 def test_the_chosen_patch_of_a_shorter_ladder_is_chosen_by_the_products_own_rule() -> None:
@@ -141,7 +141,7 @@ def test_an_attempt_that_was_never_made_is_unknown_and_costs_at_least_what_is_kn
 
 
 def test_what_is_mostly_unknown_is_not_said() -> None:
-    value = ladder_value.build(tries(*RUN, judged=JUDGED))
+    value = ladder_value.economics(tries(*RUN, judged=JUDGED))
     found = plain(value)
     assert not any(each["label"].startswith("b:whole") for each in found["what_ifs"])
     assert all(each["exact"] for each in found["what_ifs"])
@@ -149,7 +149,7 @@ def test_what_is_mostly_unknown_is_not_said() -> None:
 
 def test_a_few_unknown_tasks_give_bounds() -> None:
     many = [(record(f"t{number}", go(1, "x", GREEN)), RIGHT) for number in range(18)]
-    found: Any = plain(ladder_value.build(tries(*many, RUN[1], RUN[3])))
+    found: Any = plain(ladder_value.economics(tries(*many, RUN[1], RUN[3])))
     (only,) = found["what_ifs"]
     assert only["sentence"] == (
         "a:whole alone, 1 try: 90.0 to 100.0 % for 20.00 USD (2 of 20 tasks unknown) instead of 95.0 % for 28.00 USD"
@@ -159,7 +159,7 @@ def test_a_few_unknown_tasks_give_bounds() -> None:
 
 def test_an_unknown_price_stays_unknown_and_attempts_are_told_instead() -> None:
     free = record("two", go(1, "two a1", RED, None), go(2, "two b1", GREEN, 4.0), chosen=2)
-    found: Any = plain(ladder_value.build(tries((ONE, RIGHT), (free, RIGHT), judged=JUDGED)))
+    found: Any = plain(ladder_value.economics(tries((ONE, RIGHT), (free, RIGHT), judged=JUDGED)))
     first, second = found["rungs"]
     assert (first["cost"], first["cumulative_cost"], first["cost_per_resolved"], first["marginal_cost"]) == (None,) * 4
     assert (second["cost"], second["cumulative_cost"]) == (4.0, None)
@@ -185,7 +185,7 @@ def _prefixes(found: Sequence[TaskAttempts]) -> list[tuple[LadderPosition, ...]]
 
 def test_a_ladder_that_ended_early_for_want_of_money_ends_there_also_when_it_is_cut() -> None:
     poor = record("poor", go(1, "poor a1", RED))
-    rows: Any = plain(ladder_value.build(tries((poor, WRONG), (THREE, RIGHT), judged=JUDGED)))["rungs"]
+    rows: Any = plain(ladder_value.economics(tries((poor, WRONG), (THREE, RIGHT), judged=JUDGED)))["rungs"]
     assert [each["stopping_here"]["exact"] for each in rows] == [True] * 4
     assert [each["stopping_here"]["resolved_low"] for each in rows] == [0, 0, 1, 1]
 
@@ -223,8 +223,8 @@ def test_what_was_scored_counts_and_what_could_not_be_measured_stays_unknown() -
 
 
 def test_a_file_from_elsewhere_has_no_economics() -> None:
-    assert ladder_value.build([]) is None
-    assert ladder_value.said(None) == []
+    assert ladder_value.economics([]) is None
+    assert ladder_value.describe_economics(None) == []
 
 
 def of(source: str, model: str, number: int, patch: str, how: Mapping[str, Any], cost: float) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_of_several_runs_every_order_is_known_and_models_are_told_apart() -> Non
     second = record("two", of("A", "m", 1, "x", RED, 1.0), of("B", "n", 2, "y", GREEN, 8.0), chosen=2)
     judged = {"one": {"y": RIGHT}, "two": {"x": WRONG}}
     attempts = tries((first, RIGHT), (second, RIGHT), judged=judged, titles=(), sources=("A", "B"))
-    found: Any = plain(ladder_value.build(attempts, ("A", "B")))
+    found: Any = plain(ladder_value.economics(attempts, ("A", "B")))
     assert row(found["rungs"], "rung", "run", "attempts", "cost") == [
         ("m:whole", "A", 2, 2.0),
         ("n:whole", "B", 2, 16.0),

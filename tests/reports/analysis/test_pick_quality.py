@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.errors import SandboxError
-from retrial.reports.analysis import pick_quality
+from retrial.reports.analysis import ladder_value
 from retrial.reports.analysis.cases import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.stats import rate
 from retrial.reports.headline import render
@@ -58,7 +58,7 @@ def tries(others: Mapping[str, Mapping[str, Outcome]]) -> list[TaskAttempts]:
 
 
 def built(found: list[TaskAttempts]) -> Any:
-    return plain(pick_quality.build(found))
+    return plain(ladder_value.picker(found))
 
 
 def low_high(found: Any) -> dict[str, tuple[float, float]]:
@@ -90,18 +90,18 @@ def test_an_attempt_that_could_not_be_measured_stays_unknown() -> None:
 
 
 def test_a_file_from_elsewhere_has_no_picks() -> None:
-    assert pick_quality.build([]) is None
-    assert pick_quality.said(None) == []
+    assert ladder_value.picker([]) is None
+    assert ladder_value.describe_picker(None) == []
 
 
 def test_one_line_tells_of_it_where_there_was_a_choice() -> None:
-    assert pick_quality.said(pick_quality.build(tries(OTHERS))) == [
+    assert ladder_value.describe_picker(ladder_value.picker(tries(OTHERS))) == [
         "picker        plausible meant resolved in 2 of 3 (66.7 %); best possible pick 4, ours 2"
     ]
-    (unknown,) = pick_quality.said(pick_quality.build(tries({})))
+    (unknown,) = ladder_value.describe_picker(ladder_value.picker(tries({})))
     assert unknown.endswith("best possible pick 2 to 4 (--attempts tells), ours 2")
-    assert pick_quality.said(pick_quality.build(tries({})[:1])) == []
-    (nothing,) = pick_quality.said(pick_quality.build([tries(OTHERS)[2]]))
+    assert ladder_value.describe_picker(ladder_value.picker(tries({})[:1])) == []
+    (nothing,) = ladder_value.describe_picker(ladder_value.picker([tries(OTHERS)[2]]))
     assert nothing == "picker        nothing was plausible; best possible pick 1, ours 0"
 
 

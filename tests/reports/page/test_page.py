@@ -20,9 +20,8 @@ from retrial.reports.analysis.repeats import Repeat, together
 from retrial.reports.analysis.rungs import Compared, side_by_side
 from retrial.reports.comparison_table import Comparison
 from retrial.reports.page import charts as page_charts
-from retrial.reports.page import instance
-from retrial.reports.page import text as page_text
-from retrial.reports.page.text import TextAllowance, shown, visible
+from retrial.reports.page import instance, shown
+from retrial.reports.page.instance import TextAllowance, visible
 from retrial.reports.records import GroupResults
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
@@ -213,7 +212,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_a_model_says_stays_text(text: str) -> None:
-    for made in (page_text.render_reply(text), page_text.render_diff(text), page_text.preformatted(text)):
+    for made in (instance.render_reply(text), instance.render_diff(text), instance.preformatted(text)):
         known = {"p", "pre", "code", "span", "em", "strong", "ul", "ol", "li", "blockquote", "hr", "br"}
         reader = read(str(made))
         assert {tag for tag, _ in reader.tags} <= known
@@ -259,7 +258,7 @@ def test_hostile_names_and_reasons_stay_text(home: Path) -> None:
 
 def test_a_line_of_five_megabytes_is_cut_and_said() -> None:
     text = "x" * 5_000_000
-    made = str(page_text.render_reply(TextAllowance(4000, 12000).cut(text)))
+    made = str(instance.render_reply(TextAllowance(4000, 12000).cut(text)))
     assert len(made) < 5000
     assert "[… 4,996,000 characters left out …]" in made
 
