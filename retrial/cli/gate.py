@@ -21,7 +21,6 @@ from retrial.reports.analysis.run_conditions import (
 from retrial.reports.analysis.stats import Rate
 from retrial.reports.records import Results
 from retrial.store.history import find_run
-from retrial.store.manifest import Manifest
 from retrial.store.runs import Run
 from retrial.system import paths
 from retrial.system.console import NOTE, one_line, say
@@ -118,16 +117,12 @@ def _baseline(text: str) -> tuple[Path, Side]:
 def _side(run: Run, taken: str, results: Results) -> Side:
     """What was scored just now; an earlier result of the same run has its name."""
     name = f"{run.name} (now)" if run.name == taken else run.name
-    return Side(name=name, results=read_back(results), config=_config(run))
-
-
-def _config(run: Run) -> Manifest:
-    return read_config(run.config_path) if run.exists() else Manifest()
+    return Side(name=name, results=read_back(results), config=read_config(run.config_path))
 
 
 def _refuse_other_benchmark(before: Side, run: Run) -> None:
     """As far as it is known before it is scored."""
-    config = _config(run)
+    config = read_config(run.config_path)
     if config.setting("benchmark") is not None:
         source, digest = config.setting("benchmark"), config.setting("benchmark_digest")
         refuse_other_benchmark(before, unscored(run.name, config, source, digest))
@@ -135,7 +130,7 @@ def _refuse_other_benchmark(before: Side, run: Run) -> None:
 
 def _refuse_dependent(before: Side, run: Run) -> None:
     """As far as it is known before it is scored. Raises: UsageError."""
-    now = unscored(run.name, _config(run))
+    now = unscored(run.name, read_config(run.config_path))
     if now.contains(before) or before.contains(now):
         later, first = (now, before) if now.contains(before) else (before, now)
         raise UsageError(

@@ -8,7 +8,7 @@ from retrial.errors import ExitCode
 from retrial.options import HarnessOptions
 from retrial.predict.plan import make_ladder, make_plan
 from retrial.predict.run import RunEnd, run_plan, sandbox_for
-from retrial.reports import tables
+from retrial.reports import terminal
 from retrial.sandboxes.prepare import remove_orphans
 from retrial.system.console import NOTE, say
 from retrial.system.files import refuse_missing_scratch
@@ -55,7 +55,7 @@ def _print_end(end: RunEnd) -> int:
         hint = "Check the agent's command, --agent-path and its keys, then run the same command again."
         print(f"{end.agent_failed}\n{hint}\n")
     if end.ladder:
-        print(tables.ladder(end.ladder, scored=False) + "\n")
+        print(terminal.ladder(end.ladder, scored=False) + "\n")
     for change in end.served_changes:
         print(change)
     print(f"Predictions: {end.folder}")

@@ -8,7 +8,7 @@ from retrial.benchmarks import shards
 from retrial.cli import gate
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
-from retrial.reports import headline, write
+from retrial.reports import terminal, write
 from retrial.reports.analysis import repeats
 from retrial.reports.write import Outputs
 from retrial.sandboxes.prepare import remove_orphans
@@ -61,8 +61,8 @@ def _score(options: ReportOptions, outputs: Outputs, scoring: ScoringInput) -> i
     outputs.refuse_other_run(scoring.run)
     report, results = score_run(options, scoring)
     flaky = repeats.told(results.repeats) if results.repeats else ""
-    told = filter(None, [report.agent_failed, flaky, headline.render(report, results)])
-    print(headline.painted("\n\n".join(told)))
+    told = filter(None, [report.agent_failed, flaky, terminal.render(report, results)])
+    print(terminal.painted("\n\n".join(told)))
     print(f"\nResults: {scoring.run.results_path}")
     print("\n".join(write.write(outputs, scoring.run, results)))
     incomplete = report.not_measured or (report.shards and report.shards.missing) or scoring.problems

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
-from retrial.reports import tables, write
+from retrial.reports import comparison_table, write
 from retrial.reports.analysis import repeats as repeat_statistics
-from retrial.reports.analysis.repeats import IDENTICAL, Together
+from retrial.reports.analysis.repeats import Together
 from retrial.reports.analysis.rungs import SideBySide, side_by_side
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.records import GroupResults
 from retrial.reports.results import Report, compared
-from retrial.reports.tables import Table
 from retrial.reports.write import Outputs
 from retrial.score import inputs
 from retrial.score.inputs import ScoringInput
@@ -21,7 +20,7 @@ from retrial.score.run import repeat_of, score_run
 from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system import paths
-from retrial.system.console import money, pluralise, say
+from retrial.system.console import say
 
 OF_ONE_RUN = ("fail_under", "baseline", "submission", "junit", "markdown", "csv")
 """Options that take one run's results."""
@@ -36,12 +35,12 @@ def score(options: ReportOptions, group: Run) -> int:
         runs = [repeat_of(report, scoring, each.seed or 0) for each, scoring, report in _scored(options, group)]
         unmeasured = any(each.not_measured for each in runs)
         together = repeat_statistics.together(runs, missing)
-        results, shown = _results(group, together), repeats_table(together)
+        results, shown = _results(group, together), comparison_table.render_repeats(together)
     else:
         cells = [compared(report, each.model, each.edit_format) for each, _, report in _scored(options, group)]
         unmeasured = any(each.not_measured for each in cells)
         grid = side_by_side(cells, missing)
-        results, shown = _results(group, grid), tables.comparison(grid)
+        results, shown = _results(group, grid), comparison_table.render_grid(grid)
     group.write_results(results)
     print("\n".join([shown, *(f"note: {each}" for each in results.selection)]))
     print("\n".join(write.write_comparison(group, results)))
@@ -92,43 +91,4 @@ def _selection(runs: Sequence[ListedRun]) -> list[str]:
     prior = {run.name: run.manifest().prior for run in members}
     return [
         f"{name} ran only {what_was_left(found)}; its rate covers only those" for name, found in prior.items() if found
-    ]
-
-
-def repeats_table(found: Together) -> str:
-    """Repeats side by side, and what they say together."""
-    rows = [
-        (row.run, row.seed, row.rate.share, row.rate.short, row.rate_common.share, money(row.cost))
-        for row in found.runs
-    ]
-    shown = Table(header=("run", "seed", "resolved", "rate", "common", "cost"), rows=rows).aligned()
-    return f"{shown}\n\n" + "\n".join([*_summary(found), *_remarks(found)])
-
-
-def _summary(found: Together) -> list[str]:
-    common, spread = found.common, found.spread
-    lines = [f"measured by all {common.measured_by_all} of {common.of} tasks (column common: of these alone)"]
-    if spread is None:
-        return [*lines, "mean            none: there is no task that all runs have measured"]
-    k, twice = str(spread.runs), len(found.always) + len(found.never) + len(found.flips)
-    if spread.runs < 2:
-        return [*lines, f"mean            {found.mean:.1f} %, of one run: there is nothing to compare it with"]
-    return [
-        *lines,
-        f"mean            {found.mean:.1f} % (spread {spread.standard_deviation:.1f} points over {k} runs; "
-        f"{spread.min:.1f} to {spread.max:.1f}); pass@{k} {found.pass_at[k]:.1f} %; "
-        f"{len(found.flips)} of {pluralise(twice, 'task')} flipped",
-        f"always, never   {len(found.always)} resolved in every run, {len(found.never)} in none",
-    ]
-
-
-def _remarks(found: Together) -> list[str]:
-    differing = ", ".join(found.conditions_differ)
-    void = [name for name in found.flips if name in found.void]
-    return [
-        *(f"not measured    {row.not_measured} in {row.run}" for row in found.runs if row.not_measured),
-        *(f"not started     {name}" for name in found.not_started),
-        *([f"void here       {len(void)} of those that flipped: it may be the tests"] if void else []),
-        *([f"note: runs differ in more than their seeds: {differing} (conditions_differ)"] if differing else []),
-        *([f"note: {IDENTICAL}"] if found.identical else []),
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from retrial.grading import canaries
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality
 from retrial.grading.canaries import ShownCanary
-from retrial.reports.tables import LISTED, Table, reasons
+from retrial.reports.terminal import LISTED, Table, reasons
 from retrial.types import Outcome, Status, Task, Verdict
 
 

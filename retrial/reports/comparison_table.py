@@ -1,16 +1,19 @@
-"""Runs side by side: a row for each, and what is printed of them."""
+"""Runs side by side, of a comparison, a grid or repeats: a row for each, and what is printed of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from retrial.reports.analysis.aider_summary import Quality
 from retrial.reports.analysis.pairs import PairRow
+from retrial.reports.analysis.repeats import IDENTICAL, Together
 from retrial.reports.analysis.run_conditions import EarlierSummary, Side
+from retrial.reports.analysis.rungs import GroupRow, SideBySide
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.analysis.stats import MeasuredRate, for_each
-from retrial.reports.tables import Table
+from retrial.reports.terminal import Table, tokens
 from retrial.store.json_io import FLAT
-from retrial.system.console import first_few, money, one_line, percent
+from retrial.system.console import first_few, money, one_line, percent, pluralise
 
 SHOWN = 10
 """Ids of what was gained or lost; results.json has them all."""
@@ -113,3 +116,79 @@ def _pair(row: PairRow) -> str:
     lines += [f"  differs in  {each}" for each in found.differences.differs_in]
     lines += [f"  warning     {each}" for each in found.differences.warnings]
     return "\n".join(map(one_line, [*lines, f"  {row.sentence}"]))
+
+
+def render_grid(found: SideBySide) -> str:
+    """The runs of a grid side by side."""
+    header = (
+        *("model", "format", "resolved", "rate", "common", "turn 1", "turn 2", "well formed", "malformed"),
+        *("lazy", "syntax", "tokens in / out", "cost", "each resolved", "s/case"),
+    )
+    rows = [_compared(row.model, row.edit_format, row.row) for row in found.runs]
+    if len(found.by_model) > 1:
+        rows += [_compared("all", name, row) for name, row in found.by_format.items()]
+    if len(found.by_format) > 1:
+        rows += [_compared(name, "all", row) for name, row in found.by_model.items()]
+    common = found.common
+    lines = [
+        f"measured by all {common.measured_by_all} of {common.of} tasks (column common: of these alone)",
+        *(f"not measured    {row.not_measured} in {row.run}" for row in found.runs if row.not_measured),
+        *(f"not started     {name}" for name in found.not_started),
+    ]
+    return f"{Table(header=header, rows=rows).aligned()}\n\n" + "\n".join(lines)
+
+
+def _compared(model: str, edit_format: str, row: GroupRow) -> tuple[object, ...]:
+    columns, took = row.columns, row.columns.took
+    rates = (columns.rate.share, columns.rate.short, row.rate_common.share)
+    costs = (tokens(took), money(took.cost), money(columns.cost_per_resolved, "-"))
+    seconds = columns.quality.seconds_per_case if columns.quality else "-"
+    return (model, edit_format, *rates, *_written(columns.quality), *costs, seconds)
+
+
+def _written(quality: Quality | None) -> tuple[object, ...]:
+    """Where nothing was answered, nothing was written."""
+    if quality is None:
+        return ("-", "-", "-", "-", "-", "0")
+    shares = (quality.pass_rate(1), quality.pass_rate(2), quality.percent_cases_well_formed)
+    wrong = quality.syntax_errors + quality.indentation_errors
+    return (*map(percent, shares), quality.num_malformed_responses, quality.lazy_comments, wrong)
+
+
+def render_repeats(found: Together) -> str:
+    """Repeats side by side, and what they say together."""
+    rows = [
+        (row.run, row.seed, row.rate.share, row.rate.short, row.rate_common.share, money(row.cost))
+        for row in found.runs
+    ]
+    shown = Table(header=("run", "seed", "resolved", "rate", "common", "cost"), rows=rows).aligned()
+    return f"{shown}\n\n" + "\n".join([*_repeats_summary(found), *_repeats_remarks(found)])
+
+
+def _repeats_summary(found: Together) -> list[str]:
+    common, spread = found.common, found.spread
+    lines = [f"measured by all {common.measured_by_all} of {common.of} tasks (column common: of these alone)"]
+    if spread is None:
+        return [*lines, "mean            none: there is no task that all runs have measured"]
+    k, twice = str(spread.runs), len(found.always) + len(found.never) + len(found.flips)
+    if spread.runs < 2:
+        return [*lines, f"mean            {found.mean:.1f} %, of one run: there is nothing to compare it with"]
+    return [
+        *lines,
+        f"mean            {found.mean:.1f} % (spread {spread.standard_deviation:.1f} points over {k} runs; "
+        f"{spread.min:.1f} to {spread.max:.1f}); pass@{k} {found.pass_at[k]:.1f} %; "
+        f"{len(found.flips)} of {pluralise(twice, 'task')} flipped",
+        f"always, never   {len(found.always)} resolved in every run, {len(found.never)} in none",
+    ]
+
+
+def _repeats_remarks(found: Together) -> list[str]:
+    differing = ", ".join(found.conditions_differ)
+    void = [name for name in found.flips if name in found.void]
+    return [
+        *(f"not measured    {row.not_measured} in {row.run}" for row in found.runs if row.not_measured),
+        *(f"not started     {name}" for name in found.not_started),
+        *([f"void here       {len(void)} of those that flipped: it may be the tests"] if void else []),
+        *([f"note: runs differ in more than their seeds: {differing} (conditions_differ)"] if differing else []),
+        *([f"note: {IDENTICAL}"] if found.identical else []),
+    ]

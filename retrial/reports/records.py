@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,22 +21,6 @@ from retrial.store.manifest import MergedShards
 from retrial.types import Outcome, Status
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
-    """The ten lists of the original report, of ids."""
-
-    no_generation: list[str]
-    generated: list[str]
-    with_logs: list[str]
-    install_fail: list[str]
-    reset_failed: list[str]
-    no_apply: list[str]
-    applied: list[str]
-    test_errored: list[str]
-    test_timeout: list[str]
-    resolved: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +121,8 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    lists: Lists = field(metadata=FLAT)
+    lists: Mapping[str, Sequence[str]] = field(metadata=FLAT)
+    """The ten lists of the original report, of ids."""
     schema: int = SCHEMA
     run: str
     shards: MergedShards | None = field(default=None, metadata=IF_GIVEN)

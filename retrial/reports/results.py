@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -16,7 +16,6 @@ from retrial.reports.analysis.stats import MeasuredRate, Rate
 from retrial.reports.records import (
     InstanceRow,
     LanguageRow,
-    Lists,
     Results,
     StatusCounts,
     TamperTotals,
@@ -27,6 +26,21 @@ from retrial.reports.scored_row import ScoredRow
 from retrial.store.manifest import MergedShards
 from retrial.store.records import PredictionSummary
 from retrial.types import Outcome, Status
+
+MEASURED = {outcome for outcome in Outcome if outcome.measured}
+LISTS: Mapping[str, Collection[Outcome]] = {
+    "no_generation": {Outcome.PATCH_EMPTY},
+    "generated": {*Outcome} - {Outcome.PATCH_EMPTY},
+    "with_logs": {*Outcome},
+    "install_fail": {Outcome.INSTALL_FAILED},
+    "reset_failed": {Outcome.RESET_FAILED},
+    "no_apply": {Outcome.PATCH_DID_NOT_APPLY},
+    "applied": MEASURED - {Outcome.PATCH_EMPTY, Outcome.PATCH_DID_NOT_APPLY},
+    "test_errored": {Outcome.BUILD_FAILED},
+    "test_timeout": {Outcome.TIMED_OUT},
+    "resolved": {Outcome.RESOLVED},
+}
+"""The ten lists of the original report, and what is in each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,25 +223,11 @@ def _tamper(report: Report) -> TamperTotals:
     )
 
 
-def _lists(report: Report) -> Lists:
-    def ids(*outcomes: Outcome) -> list[str]:
-        return sorted(row.task.instance_id for row in report.scored if row.verdict.outcome in outcomes)
-
-    not_applied = (Outcome.PATCH_EMPTY, Outcome.PATCH_DID_NOT_APPLY)
-    everything = tuple(Outcome)
-    measured = tuple(outcome for outcome in everything if outcome.measured)
-    return Lists(
-        no_generation=ids(Outcome.PATCH_EMPTY),
-        generated=ids(*(outcome for outcome in everything if outcome is not Outcome.PATCH_EMPTY)),
-        with_logs=ids(*everything),
-        install_fail=ids(Outcome.INSTALL_FAILED),
-        reset_failed=ids(Outcome.RESET_FAILED),
-        no_apply=ids(Outcome.PATCH_DID_NOT_APPLY),
-        applied=ids(*(outcome for outcome in measured if outcome not in not_applied)),
-        test_errored=ids(Outcome.BUILD_FAILED),
-        test_timeout=ids(Outcome.TIMED_OUT),
-        resolved=ids(Outcome.RESOLVED),
-    )
+def _lists(report: Report) -> dict[str, list[str]]:
+    return {
+        name: sorted(row.task.instance_id for row in report.scored if row.verdict.outcome in outcomes)
+        for name, outcomes in LISTS.items()
+    }
 
 
 def _by_language(report: Report) -> dict[str, LanguageRow]:

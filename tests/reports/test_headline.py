@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from retrial.reports import headline
-from retrial.reports.headline import render, summary
+from retrial.reports import terminal
 from retrial.reports.results import Report, results
+from retrial.reports.terminal import render, summary
 from retrial.score.predictions_file import Submission
 from retrial.score.save import scored_row
 from retrial.types import Outcome
@@ -20,8 +20,8 @@ from tests.support.rows import attempt, record, row
 from tests.support.rows import summary as brief
 
 PAINT = (
-    "from retrial.reports import headline; "
-    "print(headline.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
+    "from retrial.reports import terminal; "
+    "print(terminal.painted('a  resolved  1/1\\nb  tests_failed  0/1\\nrate  50 %'))"
 )
 
 
@@ -73,9 +73,9 @@ def printed(*, terminal: bool, **environment: str) -> str:
 
 def test_outcomes_have_colours_on_a_terminal() -> None:
     said = printed(terminal=True, NO_COLOR="")
-    assert f"{headline.GREEN}resolved{headline.PLAIN}" in said
-    assert f"{headline.RED}tests_failed{headline.PLAIN}" in said
-    assert f"{headline.BOLD}rate  50 %" in said
+    assert f"{terminal.GREEN}resolved{terminal.PLAIN}" in said
+    assert f"{terminal.RED}tests_failed{terminal.PLAIN}" in said
+    assert f"{terminal.BOLD}rate  50 %" in said
 
 
 @pytest.mark.parametrize(

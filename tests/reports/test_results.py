@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from retrial.chat import Usage
-from retrial.reports.headline import render
 from retrial.reports.results import Report, results
+from retrial.reports.terminal import render
 from retrial.score.save import scored_row
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json

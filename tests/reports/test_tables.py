@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retrial.reports import tables
+from retrial.reports import terminal
 from retrial.types import Outcome, Status
 from tests.support.sides import content
 
@@ -15,7 +15,7 @@ from tests.support.sides import content
 def shown(**row: Any) -> str:
     found = content("it", "+")
     found.instances[0] = replace(found.instances[0], **row)
-    return "\n".join(tables.of_run(found))
+    return "\n".join(terminal.of_run(found))
 
 
 def counts(**numbers: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from retrial.cli.doctor.host import Check, Diagnosis, InspectedHost, State
 from retrial.errors import ExitCode
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
-from retrial.reports.tables import Table
+from retrial.reports.terminal import Table
 from retrial.sandboxes import PREFERRED
 from retrial.system.console import pluralise, say
 

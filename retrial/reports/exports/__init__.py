@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retrial.reports.records import InstanceRow, Results
-from retrial.reports.tables import tokens
+from retrial.reports.terminal import tokens
 from retrial.store.runs import Run
 from retrial.system.console import first_few, money, percent, pluralise, printable
 
@@ -102,6 +102,14 @@ def code(text: object, most: int = SHOWN) -> str:
     """
     found = line(text, most).replace("`", "'").replace("|", "¦")
     return f"`{found}`" if found else "–"
+
+
+def entry(remarks: Iterable[str], content: object, longest: int) -> bytes:
+    """As YAML, a list of one, below comments."""
+    import yaml
+
+    text = yaml.safe_dump([content], sort_keys=False, allow_unicode=True, width=longest)
+    return ("".join(f"# {remark}\n" for remark in remarks) + text).encode()
 
 
 def template(name: str) -> Template:

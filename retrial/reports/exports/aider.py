@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from retrial.reports.analysis.aider_summary import AiderSummary
-from retrial.reports.exports import Export, line
+from retrial.reports.exports import Export, entry, line
 from retrial.reports.records import Results
 from retrial.store.json_io import to_exact_jsonl
 from retrial.store.runs import Run
@@ -27,8 +27,6 @@ SECOND = {"pass_rate_2": "pass_rate_1", "pass_num_2": "pass_num_1"}
 
 def render(run: Run, results: Results) -> bytes | None:
     """None for predictions whose chats nobody knows, and where no turn was ever checked: nothing passed or failed."""
-    import yaml
-
     found = results.aider
     if found is None or not found.quality.turns:
         return None
@@ -37,9 +35,7 @@ def render(run: Run, results: Results) -> bytes | None:
     # What is unknown is left out.
     names = [name for name in dict.fromkeys((*FIRST, *whole)) if whole.get(name) is not None]
     record = {name: _value(name, whole[name]) for name in names}
-    remarks = "".join(f"# {remark}\n" for remark in _remarks(found))
-    text = yaml.safe_dump([record], sort_keys=False, allow_unicode=True, width=LONGEST)
-    return (remarks + text).encode()
+    return entry(_remarks(found), record, LONGEST)
 
 
 def _value(name: str, value: object) -> object:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
-from retrial.reports.exports import Export, ExportedCase, every, line
+from retrial.reports.exports import Export, every, line
 from retrial.reports.records import Results
+from retrial.store.json_io import to_fields
 from retrial.store.runs import Run
 
 LONGEST = 10_000
@@ -27,29 +28,13 @@ def render(run: Run, results: Results) -> bytes:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     review = set(results.tamper.review)
-    writer.writerows([_cell(_value(case, name, review)) for name in COLUMNS] for case in every(results))
+    for case in every(results):
+        known: dict[str, object] = {"instance_id": case.instance_id, "outcome": case.outcome, "reason": case.reason}
+        known |= {"resolved": False, "review": case.instance_id in review}
+        if row := case.row:
+            known |= to_fields(row) | {"tampered": row.tamper.rule, "dropped_paths": " ".join(row.dropped_paths)}
+        writer.writerow([_cell(known.get(name)) for name in COLUMNS])
     return text.getvalue().encode()
-
-
-def _value(case: ExportedCase, name: str, review: set[str]) -> object:
-    row = case.row
-    match name:
-        case "instance_id" | "outcome":
-            return getattr(case, name)
-        case "review":
-            return case.instance_id in review
-        case "resolved":
-            return row is not None and row.resolved
-        case "reason":
-            return row.reason if row else case.reason
-        case "tampered":
-            return row.tamper.rule if row else None
-        case "dropped_paths":
-            return " ".join(row.dropped_paths) if row else ""
-        case "try":
-            return row.number if row else None
-        case _:
-            return getattr(row, name) if row else None
 
 
 def _cell(value: object) -> object:

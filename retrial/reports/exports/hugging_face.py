@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retrial.reports.exports import Export, line, made_elsewhere, model_names, objections
+from retrial.reports.exports import Export, entry, line, made_elsewhere, model_names, objections
 from retrial.reports.records import Results
 from retrial.store.runs import Run
 
@@ -17,22 +17,19 @@ LONGEST = 500
 
 def render(run: Run, results: Results) -> bytes | None:
     """None for benchmarks without such a leaderboard, for what no model made, and for an agent that did not work."""
-    import yaml
-
     source = str(results.provenance.get("benchmark", {}).get("source", ""))
     board = BOARDS.get(source.removesuffix(":test"))
     if board is None or "kind" in results.provenance or results.agent_failed:
         return None
     dataset, task = board
     started = run.manifest().started if run.exists() else ""
-    entry = {
+    found = {
         "dataset": {"id": dataset, "task_id": task},
         "value": results.rate_of_benchmark.percent,
         **({"date": started} if started else {}),
         "notes": "; ".join(_notes(results)),
     }
-    remarks = "".join(f"# {remark}\n" for remark in _remarks(run, results))
-    return (remarks + yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=LONGEST * 8)).encode()
+    return entry(_remarks(run, results), found, LONGEST * 8)
 
 
 def _notes(results: Results) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from retrial.reports.exports import NAMED, CaseKind, Export, ExportedCase, code, every, objections, template
 from retrial.reports.records import Results
-from retrial.reports.tables import passed_tests
+from retrial.reports.terminal import passed_tests
 from retrial.store.runs import Run
 
 ROWS = 300

@@ -152,12 +152,12 @@ def _copy_chat(folder: Path, run: Run, instance_id: str) -> None:
 
 def _results(results: Results, predictions: list[dict[str, str]], logged: set[str]) -> dict[str, list[str]]:
     """As the leaderboard's own script counts them. What the official grading does not call resolved is not here."""
-    empty = {row["instance_id"] for row in predictions if not row["model_patch"]} | set(results.lists.no_generation)
+    empty = {row["instance_id"] for row in predictions if not row["model_patch"]} | set(results.lists["no_generation"])
     refuted = {row.instance_id for row in results.instances if row.resolved_official is False}
     return {
         "no_generation": sorted(empty),
         "no_logs": sorted({row["instance_id"] for row in predictions} - empty - logged),
-        "resolved": sorted(set(results.lists.resolved) - refuted),
+        "resolved": sorted(set(results.lists["resolved"]) - refuted),
     }
 
 

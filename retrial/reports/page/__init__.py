@@ -20,7 +20,7 @@ from retrial.reports.page import comparison, instance
 from retrial.reports.page import run as run_page
 from retrial.reports.page.instance import visible
 from retrial.reports.records import GroupResults, Results
-from retrial.reports.tables import passed_tests, tests_cell
+from retrial.reports.terminal import passed_tests, tests_cell
 from retrial.store import transcript
 from retrial.store.json_io import to_exact_jsonl
 from retrial.store.runs import FROM_CACHE, Run

@@ -14,8 +14,8 @@ from retrial.errors import SandboxError
 from retrial.reports.analysis import ladder_value
 from retrial.reports.analysis.cases import Judged, OutcomeResolver, TaskAttempts
 from retrial.reports.analysis.stats import rate
-from retrial.reports.headline import render
 from retrial.reports.results import Report, results
+from retrial.reports.terminal import render
 from retrial.score.save import save_attempt, scored_row
 from retrial.store.records import patch_id
 from retrial.store.runs import Run

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.chat import Usage
-from retrial.cli import score_groups
 from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Repeat, identical, together
+from retrial.reports.comparison_table import render_repeats
 from retrial.reports.scored_row import ScoredRow
 from retrial.score.save import scored_row
 from retrial.types import Outcome, Status, Verdict
@@ -98,10 +98,10 @@ def test_one_run_has_no_spread_and_none_has_no_mean() -> None:
     one = plain(alone)
     assert (one["mean"], one["spread"]["standard_deviation"], one["spread"]["standard_error"]) == (50.0, None, None)
     assert (one["flip_rate"], one["disagreement"], one["identical"], one["not_started"]) == (None, None, False, ["r.2"])
-    assert "of one run" in score_groups.repeats_table(alone)
+    assert "of one run" in render_repeats(alone)
     none = together(())
     assert (none.mean, none.spread, none.pass_at, none.instances) == (None, None, {}, [])
-    assert "there is no task that all runs have measured" in score_groups.repeats_table(none)
+    assert "there is no task that all runs have measured" in render_repeats(none)
 
 
 @given(st.lists(st.lists(st.sampled_from("10-"), min_size=5, max_size=5), min_size=1, max_size=5))
@@ -118,7 +118,7 @@ def test_numbers_of_any_repeats_agree_with_each_other(outcomes: list[list[str]])
         assert found["mean"] is None and not found["common"]["measured_by_all"]
     else:
         assert found["spread"]["min"] <= found["mean"] + 0.01 and found["mean"] <= found["spread"]["max"] + 0.01
-    assert score_groups.repeats_table(values)
+    assert render_repeats(values)
 
 
 @given(st.lists(st.text("10", min_size=6, max_size=6), min_size=2, max_size=5))
@@ -140,7 +140,7 @@ def test_runs_with_the_same_patches_say_nothing_about_chance() -> None:
     same = [repeat(number, "10", patches={"a": "x", "b": ""}) for number in (1, 2)]
     found = together(same)
     assert found.identical is True
-    assert "say nothing" in score_groups.repeats_table(found) or "says nothing" in score_groups.repeats_table(found)
+    assert "say nothing" in render_repeats(found) or "says nothing" in render_repeats(found)
     assert together([*same, repeat(3, "10", patches={"a": "y", "b": ""})]).identical is False
     assert repeats.identical([{"a": "x"}, {"b": "x"}]) is False
 
@@ -149,11 +149,11 @@ def test_conditions_that_differ_are_told_by_run() -> None:
     runs = [repeat(n, "1", conditions={"versions": {"python": f"3.1{n}"}, "limits": {}}) for n in (1, 2)]
     found = together(runs)
     assert found.conditions_differ == {"versions": {"r.1": {"python": "3.11"}, "r.2": {"python": "3.12"}}}
-    assert "more than their seeds: versions" in score_groups.repeats_table(found)
+    assert "more than their seeds: versions" in render_repeats(found)
 
 
 def test_the_table_says_it_all_in_a_sentence() -> None:
-    shown = score_groups.repeats_table(together((*THREE[:2], repeat(3, "1-10", void={"c": "it flickers"})), ["r.4"]))
+    shown = render_repeats(together((*THREE[:2], repeat(3, "1-10", void={"c": "it flickers"})), ["r.4"]))
     assert "mean            55.6 % (spread 19.2 points over 3 runs; 33.3 to 66.7); pass@3 66.7 %; 2 of 4 tasks" in shown
     assert "not measured    1 in r.3" in shown
     assert "not started     r.4" in shown

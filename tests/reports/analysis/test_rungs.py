@@ -10,8 +10,8 @@ from retrial.chat import Usage
 from retrial.reports.analysis import rungs
 from retrial.reports.analysis.cases import Case, from_records
 from retrial.reports.analysis.rungs import Compared, side_by_side
-from retrial.reports.tables import comparison as rendered
-from retrial.reports.tables import ladder as rendered_ladder
+from retrial.reports.comparison_table import render_grid as rendered
+from retrial.reports.terminal import ladder as rendered_ladder
 from retrial.store.records import PredictionSummary
 from tests.support import rows
 from tests.support.plain import plain
