@@ -10,7 +10,7 @@ from typing import Any
 from retrial.grading import canaries
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality
 from retrial.grading.canaries import ShownCanary
-from retrial.reports.terminal import LISTED, Table, reasons
+from retrial.reports.terminal import LISTED, reasons, table
 from retrial.types import Outcome, Status, Task, Verdict
 
 
@@ -136,8 +136,8 @@ def render(results: CalibrationResults) -> str:
         passed = f"{row.gold_passed}/{len(row.gold)}"
         rows.append((row.instance_id, worth, passed, stub, took, f"{found.limit:g}", row.proof or "-"))
     header = ("instance", "worth", "gold", "stub", "seconds min / median / max", "limit", "proof")
-    table = [Table(header=header, rows=rows).aligned()] if rows else []
-    return "\n\n".join([*table, "\n".join(_remarks(results))])
+    shown = [table(header, rows)] if rows else []
+    return "\n\n".join([*shown, "\n".join(_remarks(results))])
 
 
 def _remarks(results: CalibrationResults) -> list[str]:

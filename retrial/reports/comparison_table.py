@@ -11,7 +11,7 @@ from retrial.reports.analysis.run_conditions import EarlierSummary, Side
 from retrial.reports.analysis.rungs import GroupRow, SideBySide
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.analysis.stats import MeasuredRate, for_each
-from retrial.reports.terminal import Table, tokens
+from retrial.reports.terminal import table, tokens
 from retrial.store.json_io import FLAT
 from retrial.system.console import first_few, money, one_line, percent, pluralise
 
@@ -82,7 +82,7 @@ def row(side: Side) -> ComparisonRow:
 
 def render(found: Comparison) -> str:
     """The runs, then every pair."""
-    shown = Table(header=HEADER, rows=[_cells(each) for each in found.runs]).aligned()
+    shown = table(HEADER, [_cells(each) for each in found.runs])
     after = [
         f"{each.run} ran only {what_was_left(each.prior)}; its rate covers only those."
         for each in found.runs
@@ -135,7 +135,7 @@ def render_grid(found: SideBySide) -> str:
         *(f"not measured    {row.not_measured} in {row.run}" for row in found.runs if row.not_measured),
         *(f"not started     {name}" for name in found.not_started),
     ]
-    return f"{Table(header=header, rows=rows).aligned()}\n\n" + "\n".join(lines)
+    return f"{table(header, rows)}\n\n" + "\n".join(lines)
 
 
 def _compared(model: str, edit_format: str, row: GroupRow) -> tuple[object, ...]:
@@ -161,7 +161,7 @@ def render_repeats(found: Together) -> str:
         (row.run, row.seed, row.rate.share, row.rate.short, row.rate_common.share, money(row.cost))
         for row in found.runs
     ]
-    shown = Table(header=("run", "seed", "resolved", "rate", "common", "cost"), rows=rows).aligned()
+    shown = table(("run", "seed", "resolved", "rate", "common", "cost"), rows)
     return f"{shown}\n\n" + "\n".join([*_repeats_summary(found), *_repeats_remarks(found)])
 
 

@@ -88,10 +88,6 @@ class Report:
         return tuple(row for row in self.scored if row.verdict.outcome.measured)
 
     @property
-    def resolved(self) -> tuple[ScoredRow, ...]:
-        return tuple(row for row in self.scored if row.verdict.resolved)
-
-    @property
     def not_measured(self) -> dict[str, str]:
         rows = (row for row in self.scored if not row.verdict.outcome.measured)
         return {**self.not_predicted, **{row.task.instance_id: row.verdict.reason for row in rows}}
@@ -108,7 +104,7 @@ class Report:
 
     @property
     def resolved_ids(self) -> set[str]:
-        return {row.task.instance_id for row in self.resolved}
+        return {row.task.instance_id for row in self.scored if row.verdict.resolved}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -147,7 +143,7 @@ def results(report: Report) -> Results:
         rate=_rate(report),
         rate_calibrated=_unless_failed(report, rate([row for row in report.measured if not row.void])),
         # With a failed agent not even this, where what is missing counts as unresolved.
-        rate_of_benchmark=_unless_failed(report, stats.rate(len(report.resolved), report.benchmark_size)),
+        rate_of_benchmark=_unless_failed(report, stats.rate(len(report.resolved_ids), report.benchmark_size)),
         official_differs=report.official_differs,
         statistics=aider_summary.build_statistics(report.measured, report.records, report.spent, report.benchmark_size),
         not_measured=report.not_measured,

@@ -9,8 +9,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from retrial import __version__
 from retrial.models.prices import no_price
@@ -38,18 +37,13 @@ _CELL = re.compile(rf"(?<=  )({'|'.join(_OUTCOMES)})(?=  |$)", re.MULTILINE)
 _RATE = re.compile(r"^rate  .*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    header: Sequence[str]
-    rows: Sequence[Sequence[object]]
-
-    def aligned(self) -> str:
-        """Return it with columns as wide as they need to be, the last one free."""
-        lines = [[str(cell) for cell in cells] for cells in (self.header, *self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        lines.insert(1, ["-" * width for width in widths])
-        padded = ([one_line(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)] for cells in lines)
-        return "\n".join("  ".join(cells).rstrip() for cells in padded)
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return it with columns as wide as they need to be, the last one free."""
+    lines = [[str(cell) for cell in cells] for cells in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    padded = ([one_line(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)] for cells in lines)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
 def of_run(results: Results) -> list[str]:
@@ -70,7 +64,7 @@ def _instances(instances: Sequence[InstanceRow]) -> str:
     for row in instances:
         tries = f"{row.number} of {row.tries}" if row.tries else "-"
         rows.append((row.instance_id, row.outcome, tests_cell(row), tries, short(row.reason)))
-    return Table(header=("instance", "outcome", "tests", "try", "reason"), rows=rows).aligned()
+    return table(("instance", "outcome", "tests", "try", "reason"), rows)
 
 
 def _references(instances: Sequence[InstanceRow]) -> str:
@@ -80,7 +74,7 @@ def _references(instances: Sequence[InstanceRow]) -> str:
         why = short(row.reason or "; ".join(each.of for each in row.canaries))
         rows.append((row.instance_id, row.outcome, tests_cell(row), f"{row.seconds:.2f}", row.proof or "-", why))
     header = ("instance", "outcome", "tests", "seconds", "proof", "canaries, or reason")
-    return Table(header=header, rows=rows).aligned()
+    return table(header, rows)
 
 
 def passed_tests(row: InstanceRow) -> tuple[int, int]:
@@ -116,7 +110,7 @@ def _languages(by_language: Mapping[str, LanguageRow]) -> str:
         (name, row.rate.of, row.rate.resolved, percent(row.rate.percent), f"{row.tests.passed}/{row.tests.total}")
         for name, row in by_language.items()
     ]
-    return Table(header=("language", "measured", "resolved", "rate", "tests"), rows=rows).aligned()
+    return table(("language", "measured", "resolved", "rate", "tests"), rows)
 
 
 def ladder(rungs: Sequence[LadderRow], *, scored: bool) -> str:
@@ -130,7 +124,7 @@ def ladder(rungs: Sequence[LadderRow], *, scored: bool) -> str:
         rows.append((row.rung, took.attempts, plausible, *right, brought.num_malformed_responses, *costs))
     resolved = ("resolved",) if scored else ()
     header = ("rung", "attempts", "plausible", *resolved, "malformed", "tokens in / out", "cost", "each plausible")
-    return Table(header=header, rows=rows).aligned()
+    return table(header, rows)
 
 
 def tokens(took: Took) -> str:

@@ -12,7 +12,7 @@ from retrial.cli.doctor.host import Check, Diagnosis, InspectedHost, State
 from retrial.errors import ExitCode
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor
-from retrial.reports.terminal import Table
+from retrial.reports.terminal import table
 from retrial.sandboxes import PREFERRED
 from retrial.system.console import pluralise, say
 
@@ -91,5 +91,4 @@ def _rendered(found: Sequence[Diagnosis]) -> str:
     states = Counter(each.state for each in found)
     problems, warnings = pluralise(states[State.PROBLEM], "problem"), pluralise(states[State.WARNING], "warning")
     verdict = "A default run works here" if not states[State.PROBLEM] else "A default run does not work here"
-    table = Table(header=("check", "state", "found"), rows=rows).aligned()
-    return f"{table}\n\n{verdict}: {problems}, {warnings}."
+    return f"{table(('check', 'state', 'found'), rows)}\n\n{verdict}: {problems}, {warnings}."

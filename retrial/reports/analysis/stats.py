@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil, comb, exp, fsum, log, log1p, log2, sqrt
+from statistics import NormalDist
 
 from retrial.store.json_io import IF_GIVEN
 
@@ -176,16 +177,9 @@ def tasks_needed(discordant: float, difference: float, tests: int = 1) -> int | 
         return None
     level = LEVEL / tests
     spread = sqrt(max(0.0, discordant - difference**2))
-    tasks = ((_quantile(1 - level / 2) * sqrt(discordant) + Z_POWER * spread) / difference) ** 2
+    tasks = ((NormalDist().inv_cdf(1 - level / 2) * sqrt(discordant) + Z_POWER * spread) / difference) ** 2
     least = int(log2(2 / level)) + 1
     return ceil(max(tasks, least / discordant))
-
-
-def _quantile(share: float) -> float:
-    """Of the normal distribution."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
 
 
 def pass_at_k(tries: int, passed: int, k: int) -> float:

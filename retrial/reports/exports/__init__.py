@@ -124,6 +124,7 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals |= {"NAMED": NAMED, "SHOWN": SHOWN}
     for way in (code, first_few, money, percent, pluralise, tokens):
         made.filters[way.__name__] = way
     return made.get_template(name)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from retrial.reports.exports import NAMED, CaseKind, Export, ExportedCase, code, every, objections, template
+from retrial.reports.exports import CaseKind, Export, ExportedCase, code, every, objections, template
 from retrial.reports.records import Results
 from retrial.reports.terminal import passed_tests
 from retrial.store.runs import Run
 
-ROWS = 300
-"""Of unresolved tasks. With every cell as long as it may be, all of it stays below the 1 MiB that GitHub takes."""
-FEW = 50
-"""Of any other table."""
-NAMES = 10
-FAILURE = 500
-"""Characters of why an agent did not work."""
 LEFT_OUT = {"Not measured": CaseKind.NOT_MEASURED, "Skipped": CaseKind.SKIPPED, "Void here": CaseKind.VOID}
 
 
@@ -24,17 +17,12 @@ def render(run: Run, results: Results) -> bytes:
     text = template("markdown.md.j2").render(
         run=run,
         results=results,
-        hidden_known=objections.hidden_known(results),
+        objections=objections,
         models=[(name, row.rate) for name, row in results.by_model.items() if row.rate],
         left_out=[(title, _by_reason(case for case in cases if case.kind is kind)) for title, kind in LEFT_OUT.items()],
         review=[row for row in results.instances if row.instance_id in review],
         unresolved=[case for case in cases if case.kind is CaseKind.UNRESOLVED],
         passed_tests=passed_tests,
-        FAILURE=FAILURE,
-        FEW=FEW,
-        NAMED=NAMED,
-        NAMES=NAMES,
-        ROWS=ROWS,
     )
     return (text.rstrip() + "\n").encode()
 

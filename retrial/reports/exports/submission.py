@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from retrial.errors import UsageError
-from retrial.reports.exports import NAMED, SHOWN, line, made_elsewhere, model_names, objections, template
+from retrial.reports.exports import line, made_elsewhere, model_names, objections, template
 from retrial.reports.exports.preds import rows
 from retrial.reports.records import Results
 from retrial.store.json_io import decode, to_json
@@ -35,9 +35,6 @@ SPLITS = {
     "swe-bench-verified": "verified",
     "swe-bench-multilingual": "multilingual",
 }
-RESTRICTED = ("verified", "multilingual")
-"""Since 18 November 2025 only academic and research teams with a technical report may hand in there."""
-FACTS = ("agent", "tries", "turns", "reflections", "temperature", "retry_temperature", "seed", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +80,9 @@ def write(folder: Path, run: Run, results: Results) -> list[str]:
         write_again(folder / name, found)
     write_data(folder / BUNDLE, run.bundle_path.read_bytes() if run.bundle_path.is_file() else b"")
     logged = {row["instance_id"] for row in predictions if _copy_logs(folder, run, row)}
-    for row in predictions:
-        _copy_chat(folder, run, row["instance_id"])
+    for name in (row["instance_id"] for row in predictions):
+        if chat := run.chat(name):
+            write_again(folder / "trajs" / f"{name}.md", chat.encode("utf-8", "replace"))
     write_again(folder / "results" / "results.json", to_json(_results(results, predictions, logged)))
     return [*notes, *(f"against submitting: {each}" for each in against)]
 
@@ -145,11 +143,6 @@ def _copy_logs(folder: Path, run: Run, row: Mapping[str, str]) -> bool:
     return REPORT in found or "eval.log" in found
 
 
-def _copy_chat(folder: Path, run: Run, instance_id: str) -> None:
-    if chat := run.chat(instance_id):
-        write_again(folder / "trajs" / f"{instance_id}.md", chat.encode("utf-8", "replace"))
-
-
 def _results(results: Results, predictions: list[dict[str, str]], logged: set[str]) -> dict[str, list[str]]:
     """As the leaderboard's own script counts them. What the official grading does not call resolved is not here."""
     empty = {row["instance_id"] for row in predictions if not row["model_patch"]} | set(results.lists["no_generation"])
@@ -200,12 +193,6 @@ def _readme(run: Run, results: Results, against: Sequence[str]) -> str:
         identity=manifest.identity or {},
         names=model_names(results),
         elsewhere=made_elsewhere(results),
-        pass_at_k=objections.pass_at_k(results),
-        hidden_known=objections.hidden_known(results),
-        official=objections.official(run),
+        objections=objections,
         split=SPLITS.get(source.removesuffix(":test"), TODO),
-        FACTS=FACTS,
-        NAMED=NAMED,
-        SHOWN=SHOWN,
-        RESTRICTED=RESTRICTED,
     )

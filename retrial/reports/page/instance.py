@@ -73,7 +73,7 @@ def render(template: Template, material: Material, attempts: Sequence[ShownAttem
         row=row,
         tests=_tests(row.tests),
         patch=material.patch,
-        attempts=[(_heading(attempt.heading, row), attempt.sections) for attempt in attempts],
+        attempts=[(_heading(heading, row), sections) for heading, sections in attempts],
         log=material.log,
         cut=allowance.cut,
         draw=_piece,
@@ -134,10 +134,8 @@ class Section:
         return self.kind != "assistant" and sum(len(piece.text) for piece in self.pieces) > FOLDED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAttempt:
-    heading: str
-    sections: list[Section]
+ShownAttempt = tuple[str, list[Section]]
+"""Its heading, and what was said and done."""
 
 
 def chat_source(run: Run, instance_id: str) -> bytes:
@@ -152,7 +150,7 @@ def read_attempts(run: Run, instance_id: str) -> list[ShownAttempt]:
     with suppress(ValueError):
         found = transcript.attempts(run.journal(instance_id).events())
     attempts = found or transcript.from_markdown(run.chat(instance_id))
-    return [ShownAttempt(heading=MASKER.redact(each.heading), sections=_sections(each)) for each in attempts]
+    return [(MASKER.redact(each.heading), _sections(each)) for each in attempts]
 
 
 def _sections(attempt: AttemptTranscript) -> list[Section]:

@@ -277,7 +277,7 @@ def test_a_chat_is_shown_from_the_journal_as_from_the_markdown_that_was_made_of_
     run, _ = synthetic_run.write(home, "both", 3)
     for prediction in run.predictions():
         from_journal = instance.read_attempts(run, prediction.instance_id)
-        kinds = [section.kind for attempt in from_journal for section in attempt.sections]
+        kinds = [section.kind for _, sections in from_journal for section in sections]
         assert {"system", "user", "assistant", "check"} <= set(kinds)
         (run.folder / "journal" / f"{prediction.instance_id}.jsonl").unlink()
         assert instance.read_attempts(run, prediction.instance_id) == from_journal
