@@ -236,7 +236,8 @@ def _covers(entry: ComparedRun, results: EarlierResults) -> bool:
         scored <= predicted <= scored | skipped
         and set(results.not_measured) - scored == missing
         and newest <= run.results_path.stat().st_mtime_ns
-        and _is_about(entry, results)
+        # A file may have been scored as another benchmark's before.
+        and (entry.scoring is None or results.provenance.benchmark == dict(entry.scoring.benchmark.provenance))
     )
 
 
@@ -251,8 +252,3 @@ def _in_bundle(entry: ComparedRun, known: Collection[str]) -> set[str]:
     if imported.problems:
         raise predictions_file.refuse(imported)
     return set(imported.submissions)
-
-
-def _is_about(entry: ComparedRun, results: EarlierResults) -> bool:
-    """A file may have been scored as another benchmark's before."""
-    return entry.scoring is None or results.provenance.benchmark == dict(entry.scoring.benchmark.provenance)

@@ -69,7 +69,9 @@ def outputs(options: ReportOptions) -> Outputs:
         if folder and folder.path in each.path.parents:
             raise UsageError(f"--{name} {each.text} lies in the submission's folder: name another place.")
     if folder:
-        _refuse_submission(options, folder.path)
+        for other in (other for other in NO_MODEL if getattr(options, other)):
+            raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
+        submission.refuse(folder.path)
     return Outputs(files=found, submission=folder)
 
 
@@ -132,10 +134,3 @@ def _place(name: str, text: str) -> Path:
     if name != "submission" and given.exists() and not given.is_file():
         raise UsageError(f"--{name} {text} is no file that can be replaced: name another.")
     return path
-
-
-def _refuse_submission(options: ReportOptions, folder: Path) -> None:
-    for other in NO_MODEL:
-        if getattr(options, other):
-            raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
-    submission.refuse(folder)

@@ -15,42 +15,6 @@ from retrial.reports.comparison_table import Comparison, ComparisonRow
 from retrial.reports.page import charts
 from retrial.reports.records import GroupResults
 
-Column = tuple[str, str, tuple[str, ...]]
-"""Its name, how its values are shown, and where they are in a row."""
-
-_WRITTEN: tuple[Column, ...] = (
-    ("By turn 1", "percent", ("pass_rate_1",)),
-    ("By turn 2", "percent", ("pass_rate_2",)),
-    ("Well formed", "percent", ("percent_cases_well_formed",)),
-    ("Tokens in", "count", ("prompt_tokens",)),
-    ("Tokens out", "count", ("completion_tokens",)),
-    ("Cost", "usd", ("cost",)),
-    ("Each resolved", "each", ("cost_per_resolved",)),
-    ("Seconds a case", "number", ("seconds_per_case",)),
-    ("Not measured", "count", ("not_measured",)),
-)
-_NAMED: tuple[Column, ...] = (("Model", "text", ("model",)), ("Format", "text", ("edit_format",)))
-
-
-def _rated(*path: str) -> tuple[Column, ...]:
-    return (
-        ("Rate and interval", "rate", path),
-        ("Resolved", "count", (*path, "resolved")),
-        ("Tasks", "count", (*path, "of")),
-    )
-
-
-COLUMNS: Mapping[str, tuple[Column, ...]] = {
-    "comparison": (*_NAMED, *_rated("rate"), *_WRITTEN),
-    "grid": (*_NAMED, *_rated(), *_WRITTEN),
-    "repeats": (
-        ("Seed", "text", ("seed",)),
-        *_rated(),
-        ("Cost", "usd", ("cost",)),
-        ("Not measured", "count", ("not_measured",)),
-    ),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
@@ -67,7 +31,6 @@ class ChartRow:
 class ComparisonPage:
     """What the template needs beside results.json."""
 
-    columns: tuple[Column, ...]
     charts: Mapping[str, Markup | None]
     linked: set[str]
     """Runs that have a page of their own."""
@@ -77,7 +40,7 @@ def build(results: Comparison | GroupResults, runs: Path) -> ComparisonPage:
     """`runs` is the folder of all runs."""
     rows = [_row(each) for each in (results.runs if isinstance(results, Comparison) else results.found.runs)]
     linked = {row.run for row in rows if (runs / row.run / "report.html").is_file()}
-    return ComparisonPage(columns=COLUMNS[results.kind], charts=_drawn(rows), linked=linked)
+    return ComparisonPage(charts=_drawn(rows), linked=linked)
 
 
 def _row(row: ComparisonRow | GridRow | RepeatRow) -> ChartRow:

@@ -106,17 +106,13 @@ def _tests(tests: Mapping[str, str]) -> list[tuple[str, list[str], int]]:
 
 def _piece(kind: str, language: str, text: str) -> Markup:
     if not language:
-        return Markup("<p>{}</p>").format(_line(text))
+        # Without the marks of its Markdown.
+        return Markup("<p>{}</p>").format(visible(text.strip("*").replace(":**", ":")))
     if language == "diff":
         return render_diff(text)
     if kind == "assistant" and language == TEXT:
         return render_reply(text)
     return preformatted(text)
-
-
-def _line(text: str) -> str:
-    """Without the marks of its Markdown."""
-    return visible(text.strip("*").replace(":**", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

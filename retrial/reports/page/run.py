@@ -12,12 +12,6 @@ from retrial.reports.analysis.rungs import Columns, FormatRow
 from retrial.reports.page import charts
 from retrial.reports.records import InstanceRow, Results
 
-COLUMNS = (
-    *(("Instance", "text", "w1"), ("Language", "text", "w7"), ("Outcome", "text", "w2"), ("Tests", "number", "w3")),
-    *(("Model", "text", "w5"), ("Format", "text", "w4"), ("Try", "number", "w3"), ("Cost (USD)", "number", "w4")),
-    *(("Tokens in / out", "number", "w2"), ("Test time", "number", "w3"), ("Why", "text", "w6")),
-)
-"""Name, how it is sorted, how wide it is."""
 REASON = 300
 
 
@@ -38,7 +32,6 @@ class RunPage:
     void: Reasons
     uneven: bool
     """Rows by model and format are of different tasks."""
-    columns: tuple[tuple[str, str, str], ...] = COLUMNS
 
     @property
     def filters(self) -> list[tuple[str, list[str]]]:
