@@ -31,18 +31,15 @@ def render(run: Run, results: Results) -> bytes:
     document = JUnitXml(line(run.name))
     suites = dict[str, list[ExportedCase]]()
     for case in every(results):
-        suites.setdefault(_suite_name(results, case), []).append(case)
+        # Jenkins takes what is before the last dot for a package: benchmarks are listed, and languages in them.
+        name = line(f"{results.benchmark}.{(case.row and case.row.language) or UNKNOWN}")
+        suites.setdefault(name, []).append(case)
     properties = dict(_properties(run, results))
     for name, cases in sorted(suites.items()):
         document.add_testsuite(_suite(name, cases, properties))
     document.update_statistics()  # type: ignore[no-untyped-call]
     text: bytes = document.tostring()  # type: ignore[no-untyped-call]
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + text + b"\n"
-
-
-def _suite_name(results: Results, case: ExportedCase) -> str:
-    # Jenkins takes what is before the last dot for a package: benchmarks are listed, and languages in them.
-    return line(f"{results.benchmark}.{(case.row and case.row.language) or UNKNOWN}")
 
 
 def _properties(run: Run, results: Results) -> Iterable[tuple[str, str]]:
