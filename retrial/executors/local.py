@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -48,18 +48,13 @@ class _Crew(Generic[J, R]):
     """Workers who do one job after the other; nothing is kept of what has been handed out."""
 
     def __init__(self, work: Callable[[J], R], stop: Stop, workers: int) -> None:
-        self._work, self._stop, self._workers = work, stop, workers
-        self._threads: list[threading.Thread] = []
-        self._todo = SimpleQueue[tuple[J] | None]()
+        self._work, self._stop = work, stop
+        self._threads = ThreadPoolExecutor(workers, "retrial")
         self._done = SimpleQueue[tuple[J, R | Exception]]()
         self._begun = 0
 
     def begin(self, job: J) -> None:
-        if len(self._threads) < self._workers:
-            thread = threading.Thread(target=self._run, name=f"retrial-{len(self._threads)}")
-            thread.start()
-            self._threads.append(thread)
-        self._todo.put((job,))
+        self._threads.submit(self._do, job)
         self._begun += 1
 
     def results(self, *, down_to: int) -> Iterator[tuple[J, R | Exception]]:
@@ -79,16 +74,10 @@ class _Crew(Generic[J, R]):
         """When nobody listens any more, what is under way comes to its next stop."""
         if self._begun:
             self._stop.request("nobody takes the results")
-        for _ in self._threads:
-            self._todo.put(None)
-        for thread in self._threads:
-            thread.join()
+        self._threads.shutdown()
 
-    def _run(self) -> None:
-        while taken := self._todo.get():
-            self._done.put((taken[0], guarded(self._work, taken[0], self._stop)))
-            # Or it would be kept for as long as there is nothing more to do.
-            del taken
+    def _do(self, job: J) -> None:
+        self._done.put((job, guarded(self._work, job, self._stop)))
 
 
 def guarded(work: Callable[[J], R], job: J, stop: Stop) -> R | Exception:

@@ -35,7 +35,7 @@ def test_five_hundred_workers_work_at_once_and_are_gone_afterwards() -> None:
 
 def test_few_jobs_take_few_workers() -> None:
     names = dict(Local(500, Stop()).run(lambda job: threading.current_thread().name, range(3)))
-    assert set(names.values()) <= {"retrial-0", "retrial-1", "retrial-2"}
+    assert set(names.values()) <= {"retrial_0", "retrial_1", "retrial_2"}
 
 
 def test_jobs_are_taken_as_they_are_needed() -> None:
