@@ -198,11 +198,11 @@ class Meter(Protocol):
 
     def cpu_seconds(self) -> float | None:
         """Return the CPU time of all processes so far; None where it cannot be measured."""
-        ...
+        return None
 
     def wants_cpu(self) -> bool:
         """Whether a process runs, or would if it got a processor; False where that cannot be told."""
-        ...
+        return False
 
 
 class TimeAllowance:

@@ -17,6 +17,8 @@ from typing import Protocol
 
 from retrial.errors import SandboxError
 from retrial.sandboxes.bwrap import memory_supervisor as job_memory
+from retrial.sandboxes.bwrap import memory_usage
+from retrial.sandboxes.job_session import Meter
 from retrial.system import locks
 from retrial.types import Limits
 
@@ -33,33 +35,27 @@ PAUSES = (0.002, 0.1)
 """Seconds between two looks, from the first to the last: who looks all the time keeps the dying from their end."""
 
 
-class JobLimits(Protocol):
-    """The limits of one job."""
+class JobLimits(Meter, Protocol):
+    """The limits of one job. As they are here they need no care: they end with the processes, which end with their pid
+    namespace."""
 
-    prefix: tuple[str, ...]
+    prefix: tuple[str, ...] = ()
     """Goes in front of the command."""
 
     def adopt(self, process: int) -> None:
         """Take in a process and its children, before they have more: from then on all that they start are in."""
-        ...
+        return
 
     def oom(self) -> bool:
         """Something was killed because the memory was used up."""
-        ...
-
-    def cpu_seconds(self) -> float | None:
-        """Return the CPU time of all processes so far; None where it cannot be measured."""
-        ...
-
-    def wants_cpu(self) -> bool:
-        """Whether a process runs, or would if it got a processor; False where that cannot be told."""
-        ...
+        return False
 
     def kill(self) -> None:
         """Kill what is left and wait until it is gone."""
-        ...
+        return
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +80,7 @@ def method() -> Method:
         return Method(name="systemd scope", open=job_memory.in_scope)
     if job_memory.bounds(job_memory.Supervisor):
         return Method(name="supervisor", open=job_memory.Supervisor, inside=_process_limit)
-    return Method(name="rlimits", open=lambda limits: _Plain(), inside=_rlimits, bounded=False)
+    return Method(name="rlimits", open=lambda limits: _Rlimits(), inside=_rlimits, bounded=False)
 
 
 def _cgroups() -> Iterator[Method]:
@@ -237,7 +233,7 @@ class _Cgroup:
         return None
 
     def wants_cpu(self) -> bool:
-        return any(map(_runnable, self._members()))
+        return any(memory_usage.is_runnable(f"/proc/{member}") for member in self._members())
 
     def kill(self, patience: float = PATIENCE) -> None:
         looks = _looks(patience)
@@ -273,39 +269,8 @@ def _looks(patience: float) -> Iterator[bool]:
         yield True
 
 
-class _Plain:
-    """Limits that need no care: they end with the processes, which end with their pid namespace."""
-
-    prefix: tuple[str, ...] = ()
-
-    def adopt(self, process: int) -> None: ...
-
-    def oom(self) -> bool:
-        return False
-
-    def cpu_seconds(self) -> float | None:
-        return None
-
-    def wants_cpu(self) -> bool:
-        return False
-
-    def kill(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _runnable(process: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return any(_runs(process, int(thread)) for thread in os.listdir(f"/proc/{process}/task"))
-    return False
-
-
-def _runs(process: int, thread: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        stat = Path(f"/proc/{process}/task/{thread}/stat").read_text(errors="replace")
-        # The name before it is in brackets, and may hold some itself.
-        return stat.rpartition(") ")[2].startswith("R")
-    return False
+class _Rlimits(JobLimits):
+    """Each process keeps to its own."""
 
 
 def children(process: int) -> list[int]:

@@ -109,9 +109,7 @@ class BubbleMemory:
 
     def wants_cpu(self) -> bool:
         """Return whether a thread runs, or would if it got a processor."""
-        folders = (f"{self._proc}/{process.pid}/task" for process in self.processes())
-        stats = (_read(f"{folder}/{thread}/stat") for folder in folders for thread in _listed(folder))
-        return any(stat.rpartition(b") ")[2].startswith(b"R") for stat in stats)
+        return any(is_runnable(f"{self._proc}/{process.pid}") for process in self.processes())
 
     def at_most(self, processes: list[Process]) -> int:
         """Return an upper bound, quickly. Raises: Hidden."""
@@ -157,6 +155,13 @@ class BubbleMemory:
     def has(self, process: Process) -> bool:
         """Return whether it still has memory."""
         return self._process(str(process.pid)) is not None
+
+
+def is_runnable(folder: str) -> bool:
+    """Return whether a thread of the process with this folder in /proc runs, or would if it got a processor."""
+    stats = (_read(f"{folder}/task/{thread}/stat") for thread in _listed(f"{folder}/task"))
+    # The name before it is in brackets, and may hold some itself.
+    return any(stat.rpartition(b") ")[2].startswith(b"R") for stat in stats)
 
 
 def _proportional(process: Process) -> int:
