@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from typing import Any
 
 from docker.api import APIClient
@@ -206,7 +206,7 @@ def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
 
 def _watched(job: Job, container: str) -> AbstractContextManager[disk_watch.Watch | None]:
     """Only a layer that is written to can grow; a tmpfs has its size."""
-    return disk_watch.watched(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
+    return disk_watch.Watch(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
 
 
 def remove_orphans(owner: str, where: str) -> Iterator[str]:
@@ -275,19 +275,12 @@ def attached(client: APIClient, container: str) -> Iterator[socket.socket]:
     wrapped: Any = client.attach_socket(container, params=wanted)
     # The client wraps the socket; only the socket itself can be closed in one direction.
     raw: socket.socket = getattr(wrapped, "_sock", wrapped)
-    with closing(raw), closing(wrapped), _response(wrapped):
+    with closing(raw), closing(wrapped), ExitStack() as stack:
+        # The client has hung the HTTP response onto it; closed first, while it still can be.
+        if response := getattr(wrapped, "_response", None):
+            stack.callback(response.close)
         raw.setblocking(False)
         yield raw
-
-
-@contextmanager
-def _response(attached: Any) -> Iterator[None]:
-    """Close the HTTP response that the client has hung onto the socket, while it still can be."""
-    try:
-        yield
-    finally:
-        if response := getattr(attached, "_response", None):
-            response.close()
 
 
 def half_close(raw: socket.socket) -> None:

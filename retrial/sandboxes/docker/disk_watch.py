@@ -7,8 +7,8 @@ large the layer is, again and again, and the container is ended when it is too l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from docker.api import APIClient
 from docker.errors import APIError
@@ -23,7 +23,7 @@ Engine = Callable[[], AbstractContextManager[APIClient]]
 
 
 class Watch:
-    """Looks at one container, in a thread of its own."""
+    """Looks at one container meanwhile, in a thread of its own."""
 
     def __init__(self, engine: Engine, container: str, megabytes: int) -> None:
         self._engine, self._container, self._most = engine, container, megabytes << 20
@@ -32,10 +32,11 @@ class Watch:
         self.full = False
         """It was ended for that."""
 
-    def start(self) -> None:
+    def __enter__(self) -> Watch:
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._over.set()
         self._thread.join()
 
@@ -54,13 +55,3 @@ class Watch:
     def _written(self, client: APIClient) -> int:
         found = client.containers(size=True, filters={"name": self._container})
         return max((int(each.get("SizeRw", 0)) for each in found), default=0)
-
-
-@contextmanager
-def watched(engine: Engine, container: str, megabytes: int) -> Iterator[Watch]:
-    watch = Watch(engine, container, megabytes)
-    watch.start()
-    try:
-        yield watch
-    finally:
-        watch.stop()

@@ -7,6 +7,7 @@ what the engine has seen from outside counts: nothing in a container can make it
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -42,28 +43,23 @@ def refuse_if_from_outside(client: APIClient, container: str, patience: int = SE
     except (ReadTimeout, ConnectionError) as error:
         # A container's streams end with the container, even if all that is in it closes them.
         raise SandboxError(LOST) from error
-    for event in _events(client, seen):
-        if event == "die":
-            return
-        if event.startswith("kill"):
-            raise SandboxError(KILLED.format(signal=event.partition(" ")[2] or "unknown"))
-    # Events live in the engine's memory, and every end is one of them.
-    raise SandboxError(RESTARTED)
+    _refuse_killed(client, seen)
 
 
-def _events(client: APIClient, seen: dict[str, Any]) -> list[str]:
-    """What the engine has seen of a container that has ended, up to that end; by the engine's clock."""
-    found = []
+def _refuse_killed(client: APIClient, seen: Mapping[str, Any]) -> None:
+    """Of a container that has ended, what the engine has seen up to that end; by the engine's clock."""
     begun, ended = int(_seconds(seen["Created"])), _seconds(seen["State"]["FinishedAt"])
     about = {"container": seen["Id"], "event": ["kill", "die"]}
     listen: Any = client.events
     with closing(listen(since=begun, until=int(ended + SETTLE_SECONDS), filters=about, decode=True)) as events:
         for event in events:
-            signal = event.get("Actor", {}).get("Attributes", {}).get("signal", "")
-            found.append(f"{event['Action']} {signal}".strip())
             if event["Action"] == "die":
-                break
-    return found
+                return
+            if event["Action"].startswith("kill"):
+                signal = event.get("Actor", {}).get("Attributes", {}).get("signal", "")
+                raise SandboxError(KILLED.format(signal=signal or "unknown"))
+    # Events live in the engine's memory, and every end is one of them.
+    raise SandboxError(RESTARTED)
 
 
 def _seconds(stamp: str) -> float:

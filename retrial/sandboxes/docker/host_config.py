@@ -70,20 +70,13 @@ def host_config(client: APIClient, job: Job) -> dict[str, Any]:
         nano_cpus=int(_cpus(limits) * 1e9),
         ulimits=_ulimits(job),
         log_config=LogConfig(type="none"),
-        **(_writable_layer() if job.environment.tree else _read_only_root(limits)),
+        **({"read_only": False, "cap_add": ROOT} if job.environment.tree else _read_only_root(limits)),
     )
     return config
 
 
 def _read_only_root(limits: Limits) -> dict[str, Any]:
-    return {
-        "read_only": True,
-        "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"},
-    }
-
-
-def _writable_layer() -> dict[str, Any]:
-    return {"read_only": False, "cap_add": ROOT}
+    return {"read_only": True, "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"}}
 
 
 def _ulimits(job: Job) -> list[Ulimit]:

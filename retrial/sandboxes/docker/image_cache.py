@@ -6,7 +6,6 @@ that went keeps its line: cached verdicts stay good, and when it is needed again
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import time
@@ -21,7 +20,6 @@ from docker.utils import parse_repository_tag
 
 from retrial.errors import EnvironmentMissing, UsageError
 from retrial.sandboxes.docker import images as docker_images
-from retrial.sandboxes.docker import pulls
 from retrial.store.json_io import read_json, to_json
 from retrial.system import paths
 from retrial.system.files import write_data
@@ -63,7 +61,7 @@ def refuse_too_small(disk_gb: float, client: APIClient, images: Iterable[str]) -
     largest = max(sizes, key=lambda image: sizes[image], default="")
     if largest and (size := sizes[largest]) > quota:
         raise UsageError(
-            f"--disk {disk_gb:g} is too small: the image {largest} alone has {pulls.size(size)}. "
+            f"--disk {disk_gb:g} is too small: the image {largest} alone has {docker_images.size(size)}. "
             f"Give --disk {math.ceil(size / 1e9)} or more."
         )
 
@@ -96,7 +94,7 @@ class Shelf:
             return
         known = _read().get(image)
         self._make_room(client, image, known.size if known else 0, say)
-        pulls.bring(client, environment, say, known.digest if known else "")
+        docker_images.bring(client, environment, say, known.digest if known else "")
         found = _look(client, image)
         if not found:
             raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
@@ -123,10 +121,11 @@ class Shelf:
                         # Built anew it will be another one: nothing to remember it by.
                         del entries[name]
                     taken -= ours[name].size
-                    say(f"Removed the image {name} ({pulls.size(ours[name].size)}) to stay within --disk")
+                    say(f"Removed the image {name} ({docker_images.size(ours[name].size)}) to stay within --disk")
         if taken > self._quota and not self._crowded:
             self._crowded = True
-            say(f"note: images in use take {pulls.size(taken)}, more than --disk allows; none of them can go now")
+            used = docker_images.size(taken)
+            say(f"note: images in use take {used}, more than --disk allows; none of them can go now")
 
     def _engine_id(self, client: APIClient) -> str:
         if not self._engine:
@@ -183,8 +182,7 @@ def _ledger() -> Iterator[Ledger]:
     with file_lock(paths.cache() / LOCKS / "ledger.lock"):
         entries = _read()
         yield entries
-        lines = {name: dataclasses.asdict(entry) for name, entry in sorted(entries.items())}
-        write_data(paths.cache() / LEDGER, to_json(lines), sure=True)
+        write_data(paths.cache() / LEDGER, to_json(dict(sorted(entries.items()))), sure=True)
 
 
 def _read() -> Ledger:

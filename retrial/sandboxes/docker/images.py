@@ -1,4 +1,7 @@
-"""Images for the engine: which one an environment means, whether it can be had, and making it."""
+"""Images for the engine: which one an environment means, whether it can be had, and having it.
+
+Ours are built. Those that others made come from their registry, with patience, or else by the task's own recipe.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import hashlib
 import io
 import os
 import re
+import shutil
+import subprocess
 import tarfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -16,6 +22,7 @@ from typing import Any
 
 from docker.api import APIClient
 from docker.errors import APIError, DockerException, ImageNotFound, StreamParseError
+from docker.utils import parse_repository_tag
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
@@ -35,7 +42,20 @@ SIZES = {"python": 40, "javascript": 155, "go": 405, "rust": 805, "java": 305, "
 FAILURES = (DockerException, StreamParseError, HTTPError, OSError)
 """What the client lets through when an engine refuses, is gone, or stops in the middle of a word."""
 
+AT_ONCE = 4
+GOES = 5
+FIRST_PAUSE = 15.0
+LONGEST_PAUSE = 600.0
+BUILD_SECONDS = 7200.0
+
+BUSY = re.compile(r"toomanyrequests|too many requests|\b429\b", re.IGNORECASE)
+GONE = re.compile(r"manifest unknown|not found", re.IGNORECASE)
+RETRY_AFTER = re.compile(r"retry[- ]after:?\s*([0-9.]+)\s*(µs|us|ms|s|m|h)?", re.IGNORECASE)
+SECONDS = {"µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+HEREDOC = re.compile(r"^\s*(?:RUN|COPY|ADD)\b.*<<-?\s*[\"']?\w", re.MULTILINE)
+
 _building = threading.Lock()
+_slots = threading.Semaphore(AT_ONCE)
 
 
 def base() -> str:
@@ -132,39 +152,137 @@ def ensure(client: APIClient, environment: Environment, say: Callable[[str], Non
 
     Raises: EnvironmentMissing.
     """
-    from retrial.sandboxes.docker import pulls
-
     image = name(environment)
     if not own(environment):
         if not identity(client, image):
-            pulls.bring(client, environment, say)
+            bring(client, environment, say)
         return
     with _building:
         if identity(client, image):
             return
         say(f"Building the image {image} …")
+        target = environment.image
         try:
-            follow(_build(client, environment, image))
+            _build(client, image, _context(target), custom_context=True, target=target, buildargs={"BASE": base()})
         except FAILURES as error:
             raise EnvironmentMissing(f"The image {image} could not be had: {words(error)}") from error
         if not identity(client, image):
             raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
 
 
-def _build(client: APIClient, environment: Environment, image: str) -> Iterable[Mapping[str, Any]]:
-    built: Iterable[Mapping[str, Any]] = client.build(
-        fileobj=io.BytesIO(_context(environment.image)),
-        custom_context=True,
-        tag=image,
-        target=environment.image,
-        buildargs={"BASE": base()},
-        # Packages are fetched as the host would fetch them, through its resolver.
-        network_mode="host",
-        rm=True,
-        forcerm=True,
-        decode=True,
-    )
-    return built
+def bring(client: APIClient, environment: Environment, say: Callable[[str], None], digest: str = "") -> None:
+    """Have the image here: by this digest if one is given and still to be had.
+
+    Raises: EnvironmentMissing.
+    """
+    image = environment.image
+    with _slots:
+        begun = time.monotonic()
+        say(f"Pulling {image} …")
+        try:
+            _pull(client, image, digest, say)
+        except FAILURES as error:
+            _build_by_recipe(client, environment, say, f"The image {image} could not be had: {words(error)}")
+        found = facts(client, image)
+        say(f"{image} is here ({size(found.get('Size', 0))}, {time.monotonic() - begun:.0f} s)")
+
+
+def size(number: int) -> str:
+    """Bytes, for people."""
+    return f"{number / 1e9:.1f} GB" if number >= 1e8 else f"{number / 1e6:.1f} MB"
+
+
+def _pull(client: APIClient, image: str, digest: str, say: Callable[[str], None]) -> None:
+    repository, tag = parse_repository_tag(image)
+    if digest and not image.endswith(digest):
+        try:
+            _patiently(client, repository, digest, say)
+        except FAILURES as error:
+            if not GONE.search(str(error)):
+                raise
+            say(f"note: {image} is no longer to be had as it was ({digest[:19]}…): it is pulled as it is now")
+        else:
+            client.tag(f"{repository}@{digest}", repository, tag or "latest", force=True)
+            return
+    _patiently(client, repository, tag or "latest", say)
+
+
+def _patiently(client: APIClient, repository: str, tag: str, say: Callable[[str], None]) -> None:
+    """A registry that is asked too often says so; anything else is an error at once."""
+    pause = FIRST_PAUSE
+    for left in reversed(range(GOES)):
+        try:
+            follow(client.pull(repository, tag=tag, stream=True, decode=True))
+            return
+        except DockerException as error:
+            if not left or not _busy(error):
+                raise
+            asked = _retry_after(error)
+            wait = min(pause if asked is None else asked, LONGEST_PAUSE)
+            say(f"The registry of {repository} is asked too often: again in {wait:.1f} s ({left} goes left)")
+        time.sleep(wait)
+        pause *= 2
+
+
+def _busy(error: DockerException) -> bool:
+    return getattr(getattr(error, "response", None), "status_code", 0) == 429 or bool(BUSY.search(str(error)))
+
+
+def _retry_after(error: DockerException) -> float | None:
+    """Seconds, if anybody has said so: in a header, or in the registry's own words that the engine hands on."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    match = RETRY_AFTER.search(f"retry-after: {headers['Retry-After']}" if "Retry-After" in headers else str(error))
+    try:
+        return float(match[1]) * SECONDS[(match[2] or "s").lower()] if match else None
+    except ValueError:
+        return None
+
+
+def _build_by_recipe(client: APIClient, environment: Environment, say: Callable[[str], None], why: str) -> None:
+    """By the task's own Dockerfile, where it has one; `why` says why it was not pulled."""
+    if not environment.recipe:
+        raise EnvironmentMissing(why)
+    say(f"{why}; building it from the task's own Dockerfile …")
+    recipe = environment.recipe.encode()
+    try:
+        if _has_buildx():
+            _build_by_cli(environment.image, recipe)
+        elif HEREDOC.search(environment.recipe):
+            raise DockerException("it has heredocs, for which the docker command needs its plugin buildx")
+        else:
+            _build(client, environment.image, recipe)
+    except FAILURES as error:
+        raise EnvironmentMissing(f"{why}; and its Dockerfile could not be built: {words(error)}") from error
+
+
+@functools.cache
+def _has_buildx() -> bool:
+    if not shutil.which("docker"):
+        return False
+    return subprocess.run(["docker", "buildx", "version"], capture_output=True).returncode == 0
+
+
+def _build_by_cli(image: str, recipe: bytes) -> None:
+    command = ["docker", "buildx", "build", "--load", "--progress", "plain", "--network", "host"]
+    try:
+        done = subprocess.run(
+            [*command, "--tag", image, "-"],
+            input=recipe,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BUILD_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DockerException(f"it took longer than {BUILD_SECONDS:.0f} s") from error
+    if done.returncode:
+        lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
+        raise DockerException(" / ".join(lines[-LAST_LINES:]))
+
+
+def _build(client: APIClient, image: str, content: bytes, **how: Any) -> None:
+    # Packages are fetched as the host would fetch them, through its resolver.
+    common: dict[str, Any] = {"network_mode": "host", "rm": True, "forcerm": True, "decode": True}
+    follow(client.build(fileobj=io.BytesIO(content), tag=image, **common, **how))
 
 
 def follow(steps: Iterable[Mapping[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from retrial.errors import EnvironmentMissing, SandboxError, UsageError
 from retrial.options import HarnessOptions
 from retrial.protocols import Context
 from retrial.sandboxes import bwrap, choose
-from retrial.sandboxes.docker import Docker, image_cache, pulls
+from retrial.sandboxes.docker import Docker, image_cache, images
 from retrial.sandboxes.prepare import prepare_all
 from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.system import paths
@@ -159,7 +159,7 @@ def test_a_registry_that_stays_busy_is_left_alone_after_five_goes(shop: Shop) ->
     [("toomanyrequests: retry-after: 2m", 120.0), ("Retry-After: 3", 3.0), ("toomanyrequests: pull rate limit", None)],
 )
 def test_a_registrys_own_pause_is_understood(said: str, seconds: float | None) -> None:
-    assert pulls._retry_after(DockerException(said)) == seconds
+    assert images._retry_after(DockerException(said)) == seconds
 
 
 # By their recipe
@@ -183,16 +183,16 @@ def test_a_recipe_that_fails_says_both_reasons(shop: Shop, tmp_path: Path) -> No
 def test_heredocs_without_buildx_are_named(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = "FROM scratch\nRUN <<EOF_1\ntrue\nEOF_1\n"
     monkeypatch.setenv("PATH", str(tmp_path))
-    pulls._has_buildx.cache_clear()
+    images._has_buildx.cache_clear()
     try:
         with pytest.raises(EnvironmentMissing, match="heredocs, for which the docker command needs its plugin buildx"):
             Docker().prepare(tree(f"{shop.registry.host}/retrial/made:1", where), shop.say)
     finally:
-        pulls._has_buildx.cache_clear()
+        images._has_buildx.cache_clear()
 
 
 def test_heredocs_are_built_with_buildx(shop: Shop, tmp_path: Path) -> None:
-    require("buildx", "" if pulls._has_buildx() else "the docker command has no plugin buildx")
+    require("buildx", "" if images._has_buildx() else "the docker command has no plugin buildx")
     where = "FROM scratch\nCOPY <<EOF_1 /tree/content\nmade\nEOF_1\n"
     Docker().prepare(tree(f"{shop.registry.host}/retrial/made:1", where), shop.say)
     assert shop.here() == {"made"}
@@ -208,7 +208,7 @@ def test_the_least_recently_used_goes_when_the_next_does_not_fit(shop: Shop) -> 
         sandbox.prepare(environment, shop.say)
     assert shop.here() == {"one", "three"}
     assert [line for line in shop.said if line.startswith("Removed")] == [
-        f"Removed the image HOST/retrial/two:1 ({pulls.size(shop.sizes['two'])}) to stay within --disk"
+        f"Removed the image HOST/retrial/two:1 ({images.size(shop.sizes['two'])}) to stay within --disk"
     ]
 
 
