@@ -16,7 +16,7 @@ from retrial import registry
 from retrial.options import HarnessOptions
 from retrial.protocols import Context, Sandbox
 from retrial.sandboxes import bwrap
-from retrial.sandboxes.bwrap import privileges
+from retrial.sandboxes.bwrap import process
 from retrial.types import Execution, Job, Limits
 from tests.parts import PYTHON, ready, require
 
@@ -216,7 +216,7 @@ print(made)
     seen = run_python(sandbox, program, after="grep pending /proc/self/limits").stdout.split()
     assert seen[1:] == ["Max", "pending", "signals", "4096", "4096", "signals"]
     if sandbox.name == "bwrap" and os.geteuid() == 0:
-        assert 0 < int(seen[0]) <= privileges.WATCHERS
+        assert 0 < int(seen[0]) <= process.WATCHERS
 
 
 def test_endless_output_on_both_streams_ends_with_the_time(sandbox: Sandbox) -> None:

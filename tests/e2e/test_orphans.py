@@ -162,7 +162,7 @@ def test_an_agent_on_the_host_lives_until_the_next_start(run: Run, tmp_path: Pat
 # Its bwrap dies, as it does with us, before it has told its copy to begin: seen in one of four kills of a busy program.
 SPEECHLESS = """
 import os, pathlib, re, signal, subprocess
-from retrial.sandboxes.bwrap import process, limits, privileges
+from retrial.sandboxes.bwrap import process, limits
 from retrial.types import Limits
 
 def wait(self, child):
@@ -171,10 +171,10 @@ def wait(self, child):
     print(child, flush=True)
     signal.pause()
 
-privileges.Nobody.introduce = wait
+process.Nobody.introduce = wait
 pipe = subprocess.PIPE
 slot = limits.method().open(Limits())
-process.Bubble(["true"], process.View(disk_mb=1), slot, Limits(), stdin=pipe, stderr=pipe)
+process.Bubble(["true"], process.View(disk_mb=1), slot, stdin=pipe, stderr=pipe)
 """
 
 

@@ -41,7 +41,7 @@ class BwrapCell:
         variables = {**ALWAYS, "PATH": _search_path(shown), **errand.environment, **self._given.variables}
         with (
             runner.laid_out(errand, variables, workspace, check, python=python, isolated=True) as kit,
-            closing(limits.method().open(process.with_room(LIMITS))) as slot,
+            closing(limits.method().open(LIMITS)) as slot,
             _start(kit, self._view(kit, workspace, shown), slot) as bubble,
         ):
             bubble.open_pipes()
@@ -63,7 +63,7 @@ class BwrapCell:
 
 
 def _start(kit: StagedFiles, view: process.View, slot: limits.JobLimits) -> process.Bubble:
-    return process.Bubble(kit.command, view, slot, LIMITS, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return process.Bubble(kit.command, view, slot, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def _search_path(shown: Iterable[Path]) -> str:

@@ -19,7 +19,7 @@ from retrial.errors import SandboxError
 from retrial.protocols import Workspace, WorkspaceCheck
 from retrial.sandboxes import docker as engines
 from retrial.sandboxes import supervisor
-from retrial.sandboxes.bwrap import privileges
+from retrial.sandboxes.bwrap import process
 from retrial.sandboxes.docker import exit_cause, host_config, images
 
 PYTHON = "python3"
@@ -68,12 +68,12 @@ class DockerCell:
         ]
 
     def _container(self, client: APIClient, kit: StagedFiles, mounts: list[Mount]) -> AbstractContextManager[str]:
-        user = os.getuid() or privileges.ID
+        user = os.getuid() or process.USER
         return engines.container(
             client,
             self._image,
             entrypoint=list(kit.command),
-            user=f"{user}:{os.getgid() if os.getuid() else privileges.ID}",
+            user=f"{user}:{os.getgid() if os.getuid() else process.USER}",
             working_dir="/",
             host_config=_host_config(client, mounts),
         )

@@ -14,7 +14,7 @@ from retrial.agents.isolation.grants import Grants
 from retrial.attempts import Facts
 from retrial.languages.python import toolchain
 from retrial.protocols import Workspace, WorkspaceCheck
-from retrial.sandboxes.bwrap import limits
+from retrial.sandboxes.bwrap.process import PATIENCE
 from retrial.system import locks
 
 
@@ -59,7 +59,7 @@ def _kill(popen: subprocess.Popen[bytes]) -> None:
     """All that is in its session, and wait until it is gone."""
     if popen.returncode is not None:
         return
-    end = time.monotonic() + limits.PATIENCE
+    end = time.monotonic() + PATIENCE
     with suppress(ProcessLookupError):
         os.killpg(popen.pid, signal.SIGKILL)
         popen.wait()

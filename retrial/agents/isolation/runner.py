@@ -20,7 +20,7 @@ from retrial.agents.isolation.tests_server import TestsSocket
 from retrial.errors import SandboxError
 from retrial.patches.workspace import Folder
 from retrial.protocols import Workspace, WorkspaceCheck
-from retrial.sandboxes.bwrap import privileges
+from retrial.sandboxes.bwrap import process
 from retrial.sandboxes.job_session import receive
 from retrial.sandboxes.supervisor import HeadAndTail
 from retrial.system.files import scratch_folder
@@ -110,7 +110,7 @@ def laid_out(
     """
     try:
         if isolated and os.geteuid() == 0:
-            workspace.hand_over(privileges.ID)
+            workspace.hand_over(process.USER)
         with _folder() as folder, TestsSocket(folder, check) as tests:
             (folder / "out").mkdir()
             files, place = (FILES, WORKSPACE) if isolated else (str(folder), str(workspace.root))
@@ -119,7 +119,7 @@ def laid_out(
                 (folder / name).write_bytes(content)
                 (folder / name).chmod(0o555 if content.startswith(b"#!") else 0o444)
             if os.geteuid() == 0:
-                os.chown(folder / "out", privileges.ID, privileges.ID)
+                os.chown(folder / "out", process.USER, process.USER)
             yield StagedFiles(
                 folder=folder,
                 command=("/bin/sh", f"{files}/start", *errand.command),

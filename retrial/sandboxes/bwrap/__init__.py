@@ -87,7 +87,7 @@ class Bwrap:
         process.check_tool()
         session = job_session.SupervisorSession(job)
         try:
-            with closing(job_limits.method().open(process.with_room(job.limits))) as slot:
+            with closing(job_limits.method().open(job.limits)) as slot:
                 with _start(job, slot, self._hidden) as bubble:
                     timed_out = job_session.converse(session, _channel(bubble, session), slot)
                 return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
@@ -101,7 +101,7 @@ def make(context: Context) -> Bwrap:
 
 def _start(job: Job, slot: job_limits.JobLimits, hidden: tuple[Path, ...]) -> process.Bubble:
     command, view, pipe = supervisor.command(job), _view(job, hidden), subprocess.PIPE
-    return process.Bubble(command, view, slot, job.limits, stdin=pipe, stderr=pipe)
+    return process.Bubble(command, view, slot, stdin=pipe, stderr=pipe)
 
 
 def _channel(bubble: process.Bubble, session: job_session.SupervisorSession) -> job_session.Channel:

@@ -18,6 +18,7 @@ from typing import Protocol
 from retrial.errors import SandboxError
 from retrial.sandboxes.bwrap import memory_supervisor as job_memory
 from retrial.sandboxes.bwrap import memory_usage
+from retrial.sandboxes.bwrap.process import OWN_PROCESSES, PATIENCE, children
 from retrial.sandboxes.job_session import Meter
 from retrial.system import locks
 from retrial.types import Limits
@@ -25,12 +26,8 @@ from retrial.types import Limits
 PARENT = "retrial"
 PERIOD = 100_000
 TRIAL_SECONDS = 10.0
-PATIENCE = 60.0
-"""Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time on a busy
-machine. What is not gone by then is not measured, and a patch must not be able to choose that.
-"""
 SHORT_PATIENCE = 5.0
-"""The same for what somebody else left: it will be tried again."""
+"""Instead of `PATIENCE`, for what somebody else left: it will be tried again."""
 PAUSES = (0.002, 0.1)
 """Seconds between two looks, from the first to the last: who looks all the time keeps the dying from their end."""
 
@@ -41,6 +38,8 @@ class JobLimits(Meter, Protocol):
 
     prefix: tuple[str, ...] = ()
     """Goes in front of the command."""
+    inside: str = ""
+    """Shell commands to run inside the sandbox before anything else."""
 
     def adopt(self, process: int) -> None:
         """Take in a process and its children, before they have more: from then on all that they start are in."""
@@ -62,8 +61,6 @@ class JobLimits(Meter, Protocol):
 class Method:
     name: str
     open: Callable[[Limits], JobLimits]
-    inside: Callable[[Limits], str] = lambda limits: ""
-    """Shell commands to run inside the sandbox before anything else."""
     by_kernel: bool = False
     """Whether the kernel itself holds all limits: then a verdict does not depend on the method."""
     bounded: bool = True
@@ -78,9 +75,9 @@ def method() -> Method:
             return candidate
     if shutil.which("systemd-run") and job_memory.bounds(job_memory.in_scope, holds=_is_in_limited_scope):
         return Method(name="systemd scope", open=job_memory.in_scope)
-    if job_memory.bounds(job_memory.Supervisor):
-        return Method(name="supervisor", open=job_memory.Supervisor, inside=_process_limit)
-    return Method(name="rlimits", open=lambda limits: _Rlimits(), inside=_rlimits, bounded=False)
+    if job_memory.bounds(_supervisor):
+        return Method(name="supervisor", open=_supervisor)
+    return Method(name="rlimits", open=_Rlimits, bounded=False)
 
 
 def _cgroups() -> Iterator[Method]:
@@ -124,7 +121,7 @@ def _open_v1(mounts: Mapping[str, Path], limits: Limits) -> _Cgroup:
     memory = str(limits.memory_mb << 20)
     settings = {
         mounts["memory"]: {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory},
-        mounts["pids"]: {"pids.max": str(limits.processes)},
+        mounts["pids"]: {"pids.max": str(limits.processes + OWN_PROCESSES)},
     }
     if "cpu" in mounts:
         # Two controllers may share one hierarchy.
@@ -139,7 +136,7 @@ def _open_v2(parent: Path, limits: Limits) -> _Cgroup:
     settings = {
         "memory.max": str(limits.memory_mb << 20),
         "memory.swap.max": "0",
-        "pids.max": str(limits.processes),
+        "pids.max": str(limits.processes + OWN_PROCESSES),
         "cpu.max": f"{int(limits.cpus * PERIOD)} {PERIOD}",
     }
     return _open({parent: settings}, "memory.events")
@@ -195,11 +192,10 @@ def _open(settings: Mapping[Path, Mapping[str, str]], events: str) -> _Cgroup:
     return _Cgroup(folders, next(folder / events for folder in folders if (folder / events).exists()))
 
 
-class _Cgroup:
+class _Cgroup(JobLimits):
     def __init__(self, folders: list[Path], events: Path) -> None:
         self._folders = folders
         self._events = events
-        self.prefix: tuple[str, ...] = ()
 
     def adopt(self, process: int) -> None:
         # From outside: entering takes the kernel a while, in which the sandbox can already be laid out.
@@ -270,14 +266,14 @@ def _looks(patience: float) -> Iterator[bool]:
 
 
 class _Rlimits(JobLimits):
-    """Each process keeps to its own."""
+    """Per process only. Data, not address space: several runtimes reserve far more than they ever touch."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.inside = f"ulimit -d {limits.memory_mb << 10}; {_process_limit(limits)}"
 
 
-def children(process: int) -> list[int]:
-    try:
-        return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+def _supervisor(limits: Limits) -> job_memory.Supervisor:
+    return job_memory.Supervisor(limits, inside=_process_limit(limits))
 
 
 def _is_in_limited_scope(process: int) -> bool:
@@ -291,11 +287,6 @@ def _is_in_limited_scope(process: int) -> bool:
 
 def _process_limit(limits: Limits) -> str:
     return f"ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes}; "
-
-
-def _rlimits(limits: Limits) -> str:
-    """Per process only. Data, not address space: several runtimes reserve far more than they ever touch."""
-    return f"ulimit -d {limits.memory_mb << 10}; {_process_limit(limits)}"
 
 
 def remove_orphans(owner: str, parent: Path) -> Iterator[str]:

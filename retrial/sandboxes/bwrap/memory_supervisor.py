@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from retrial.errors import SandboxError
-from retrial.sandboxes.bwrap import memory_usage, privileges
+from retrial.sandboxes.bwrap import memory_usage
+from retrial.sandboxes.bwrap.process import OWN_PROCESSES, first_process, pipe
 from retrial.types import Limits
 
 FILL_RATE = 8 << 30
@@ -53,8 +54,8 @@ BUBBLE = (
 class Supervisor:
     """The slot of one job: a thread that counts its memory until it ends."""
 
-    def __init__(self, limits: Limits, prefix: tuple[str, ...] = ()) -> None:
-        self.prefix = prefix
+    def __init__(self, limits: Limits, prefix: tuple[str, ...] = (), inside: str = "") -> None:
+        self.prefix, self.inside = prefix, inside
         self._limit = limits.memory_mb << 20
         self._ended = threading.Event()
         self._bubble: memory_usage.BubbleMemory | None = None
@@ -146,7 +147,7 @@ def _scope(limits: Limits) -> tuple[str, ...]:
     settings = {
         "MemoryMax": f"{limits.memory_mb + SCOPE_SLACK_MB}M",
         "MemorySwapMax": "0",
-        "TasksMax": str(limits.processes),
+        "TasksMax": str(limits.processes + OWN_PROCESSES),
         "CPUQuota": f"{int(limits.cpus * 100)}%",
     }
     options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
@@ -161,11 +162,11 @@ def bounds(open_slot: Callable[[Limits], Supervisor], holds: Callable[[int], boo
     try:
         with ExitStack() as stack:
             slot = stack.enter_context(closing(open_slot(TRIAL_LIMITS)))
-            info, info_there = privileges.pipe(stack)
+            info, info_there = pipe(stack)
             trial = stack.enter_context(_start(slot.prefix, info_there.fileno()))
             stack.callback(trial.kill)
             info_there.close()
-            first = privileges.first_process(info)
+            first = first_process(info)
             if not first or not holds(first):
                 return False
             slot.adopt(first)
