@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from retrial.errors import Stopped, UsageError
 from retrial.executors.ray.dispatch import Dispatch
 from retrial.executors.ray.node import Distant
-from retrial.protocols import Context, Stop, WorkerNode
+from retrial.protocols import Context, Stop
 from retrial.system import shutdown
 from retrial.system.paths import PROJECT
 from retrial.system.shutdown import interruptible
@@ -45,7 +45,7 @@ class Ray:
         UsageError when no machine of the cluster has anything to give."""
         from ray import cloudpickle
 
-        maker = cloudpickle.dumps(work.elsewhere() if hasattr(work, "elsewhere") else _AsItIs(work))
+        maker = cloudpickle.dumps(work.elsewhere() if hasattr(work, "elsewhere") else lambda site: work)
         dispatch = Dispatch(maker, jobs, self._services, self._stop, workers=self._workers, most_slots=self._most_slots)
         with interruptible(self._stop), dispatch:
             for job, result in dispatch.results():
@@ -65,16 +65,6 @@ class _Shared:
 
     def __reduce__(self) -> tuple[type[Distant], tuple[int]]:
         return Distant, (self._number,)
-
-
-class _AsItIs:
-    """Work that needs nothing of the machine it is done on."""
-
-    def __init__(self, work: Callable[[Any], Any]) -> None:
-        self._work = work
-
-    def __call__(self, site: WorkerNode) -> Callable[[Any], Any]:
-        return self._work
 
 
 def make(context: Context) -> Ray:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +18,7 @@ from retrial.errors import NotMeasured
 from retrial.executors.local import caught
 from retrial.executors.ray.fleet import Fleet
 from retrial.executors.ray.member import Member
-from retrial.executors.ray.node import Finished, Halt, NodeJob, Question, ServiceReply
+from retrial.executors.ray.node import Finished, Halt, NodeJob, Question, ServiceReply, drain
 from retrial.protocols import Stop
 from retrial.system.console import say
 
@@ -82,7 +82,8 @@ class Dispatch:
                 self._hand_out()
                 self._halt()
                 self._fleet.flush()
-                self._heed_news()
+                for heed in drain(self._news, BEAT_SECONDS):
+                    heed()
         finally:
             self._fleet.dismiss()
             self._done.put(None)
@@ -92,14 +93,6 @@ class Dispatch:
             return self._exhausted and not self._open
         # What is lost while we stop is left to the next go.
         return self._open == len(self._again) + len(self._suspects)
-
-    def _heed_news(self) -> None:
-        try:
-            self._news.get(timeout=BEAT_SECONDS)()
-            while True:
-                self._news.get_nowait()()
-        except Empty:
-            return
 
     def _hand_out(self) -> None:
         members = self._fleet.members

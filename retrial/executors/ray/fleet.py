@@ -78,7 +78,7 @@ class Fleet:
     def flush(self) -> None:
         """Send what is meant for them."""
         for member in self._members.values():
-            member.flush(self._then(self._alive, member))
+            member.flush(self._then(lambda member, _: None, member))
 
     def trust(self, member: Member) -> None:
         """It has finished a job."""
@@ -93,36 +93,35 @@ class Fleet:
         member = self._members[machine.id] = Member(machine)
         member.arrive(self._then(self._arrived, member))
 
-    def _arrived(self, member: Member, future: Future[Any]) -> None:
-        if self._alive(member, future):
-            member.begin(self._maker, self._then(self._begun, member))
-            member.listen(self._then(self._taken, member))
+    def _arrived(self, member: Member, _: None) -> None:
+        member.begin(self._maker, self._then(self._begun, member))
+        member.listen(self._then(self._taken, member))
 
-    def _begun(self, member: Member, future: Future[Any]) -> None:
-        if not self._alive(member, future):
-            return
-        if why := future.result():
+    def _begun(self, member: Member, why: str) -> None:
+        if why:
             self._leave_out(member, why)
             return
         member.ready = True
         _LOG.info("a node is ready", extra={"node": member.machine.name, "slots": member.machine.slots})
 
-    def _taken(self, member: Member, future: Future[Any]) -> None:
-        if self._alive(member, future):
-            member.listen(self._then(self._taken, member))
-            for event in map(pickle.loads, future.result()):
-                self._hear(member, event)
+    def _taken(self, member: Member, events: list[bytes]) -> None:
+        member.listen(self._then(self._taken, member))
+        for event in map(pickle.loads, events):
+            self._hear(member, event)
 
-    def _then(self, do: Callable[[Member, Future[Any]], object], member: Member) -> Callable[[Future[Any]], None]:
-        return lambda future: self._later(partial(do, member, future))
+    def _then(self, do: Callable[[Member, Any], object], member: Member) -> Callable[[Future[Any]], None]:
+        """What to do with its answer; `do` is not called when it is lost."""
+        return lambda future: self._later(partial(self._answered, do, member, future))
 
-    def _alive(self, member: Member, future: Future[Any]) -> bool:
+    def _answered(self, do: Callable[[Member, Any], object], member: Member, future: Future[Any]) -> None:
         from ray.exceptions import RayTaskError
 
         error = future.exception()
-        if member.gone or error is None:
-            return not member.gone
-        if isinstance(error, RayTaskError):
+        if member.gone:
+            return
+        if error is None:
+            do(member, future.result())
+        elif isinstance(error, RayTaskError):
             # It is there, and broke down over what it was asked to do.
             self._leave_out(member, f"{type(error.cause).__name__}: {error.cause}")
         else:
@@ -134,7 +133,6 @@ class Fleet:
                 say(f"{NOTE}node {member.machine.name} is lost; what it worked at is done elsewhere")
             if self._losses[member.machine.id] >= LOSSES:
                 self._left_out[member.machine.id] = f"{member.machine.name}: lost {LOSSES} times"
-        return False
 
     def _leave_out(self, member: Member, why: str) -> None:
         self._left_out[member.machine.id] = f"{member.machine.name}: {why[:REASON_CHARACTERS]}"

@@ -12,16 +12,19 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from retrial.errors import NotMeasured, RetrialError
 from retrial.executors.local import caught, guarded
 from retrial.protocols import WorkerNode
 from retrial.system import run_log
 from retrial.system.shutdown import Stop
+
+T = TypeVar("T")
 
 BEAT_SECONDS = 10.0
 """The driver hears something at least so often."""
@@ -103,13 +106,7 @@ class Node:
 
     def take(self) -> list[bytes]:
         """All that there is to say; waits until there is something."""
-        found: list[bytes] = []
-        try:
-            found.append(self._outgoing.get(timeout=BEAT_SECONDS))
-            while True:
-                found.append(self._outgoing.get_nowait())
-        except Empty:
-            return found
+        return drain(self._outgoing, BEAT_SECONDS)
 
     def end(self) -> None:
         """As a program ends, so that what it has made here is removed."""
@@ -134,6 +131,16 @@ class Node:
 
     def _send(self, event: object) -> None:
         self._outgoing.put(pickle.dumps(event))
+
+
+def drain(queue: SimpleQueue[T], seconds: float) -> list[T]:
+    """All that is in it; waits no longer than that until there is something."""
+    found: list[T] = []
+    with suppress(Empty):
+        found.append(queue.get(timeout=seconds))
+        while True:
+            found.append(queue.get_nowait())
+    return found
 
 
 _NODES: list[Node] = []
