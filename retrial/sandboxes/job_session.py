@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from io import FileIO
 from typing import Protocol
 
 from retrial.errors import SandboxError
@@ -268,60 +269,40 @@ def converse(session: SupervisorSession, channel: Channel, meter: Meter) -> bool
     Without threads: neither side can block the other.
     """
     unsent = memoryview(session.request)
-    with selectors.DefaultSelector() as selector:
+    # With a descriptor of its own to send to: the channel's may be one of the outputs too (a socket).
+    with selectors.DefaultSelector() as selector, FileIO(os.dup(channel.stdin), "w") as stdin:
+        selector.register(stdin, selectors.EVENT_WRITE)
         for descriptor, take in channel.outputs.items():
             selector.register(descriptor, selectors.EVENT_READ, take)
         listening = len(channel.outputs)
-        writing = _Writer(selector, channel)
         while listening and not session.overflow:
             left = session.deadline - time.monotonic()
             if left <= 0:
                 if session.extend(meter):
                     continue
                 return session.phase is Phase.RUNNING
-            for key, events in selector.select(left):
-                if events & selectors.EVENT_WRITE:
-                    unsent = writing.send(unsent)
-                if events & selectors.EVENT_READ and not receive(key.fd, key.data):
-                    writing.forget(key.fd)
-                    listening -= 1
+            for key, _ in selector.select(left):
+                if key.fileobj is not stdin:
+                    if not receive(key.fd, key.data):
+                        selector.unregister(key.fd)
+                        listening -= 1
+                elif not (unsent := _send(key.fd, unsent)):
+                    selector.unregister(stdin)
+                    stdin.close()
+                    channel.close_stdin()
     session.broken_off = not listening and session.phase is not Phase.DONE
     return False
 
 
-class _Writer:
-    """Sends the request; its descriptor may be one of the outputs too (a socket)."""
-
-    def __init__(self, selector: selectors.BaseSelector, channel: Channel) -> None:
-        self._selector = selector
-        self._channel = channel
-        self._shared = channel.outputs.get(channel.stdin)
-        if self._shared:
-            selector.modify(channel.stdin, selectors.EVENT_READ | selectors.EVENT_WRITE, self._shared)
-        else:
-            selector.register(channel.stdin, selectors.EVENT_WRITE)
-
-    def send(self, data: memoryview) -> memoryview:
-        try:
-            data = data[os.write(self._channel.stdin, data[:CHUNK]) :]
-        except BlockingIOError:
-            return data
-        except (BrokenPipeError, ConnectionResetError):
-            # The other side is gone; what it said last is still to be read.
-            data = data[:0]
-        if not data:
-            self._finish()
+def _send(descriptor: int, data: memoryview) -> memoryview:
+    """Return what is left to be sent."""
+    try:
+        return data[os.write(descriptor, data[:CHUNK]) :]
+    except BlockingIOError:
         return data
-
-    def _finish(self) -> None:
-        if self._shared:
-            self._selector.modify(self._channel.stdin, selectors.EVENT_READ, self._shared)
-        else:
-            self._selector.unregister(self._channel.stdin)
-        self._channel.close_stdin()
-
-    def forget(self, descriptor: int) -> None:
-        self._selector.unregister(descriptor)
+    except (BrokenPipeError, ConnectionResetError):
+        # The other side is gone; what it said last is still to be read.
+        return data[:0]
 
 
 def receive(descriptor: int, take: Callable[[bytes], None]) -> bool:
