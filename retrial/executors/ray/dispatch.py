@@ -16,8 +16,7 @@ from typing import Any
 
 from retrial.errors import NotMeasured
 from retrial.executors.local import caught
-from retrial.executors.ray.fleet import Fleet
-from retrial.executors.ray.member import Member
+from retrial.executors.ray.fleet import Fleet, Member
 from retrial.executors.ray.node import Finished, Halt, NodeJob, Question, ServiceReply, drain
 from retrial.protocols import Stop
 from retrial.system.console import say

@@ -13,7 +13,7 @@ from retrial import registry
 from retrial.benchmarks import open_benchmark
 from retrial.benchmarks.remote import RemoteBenchmark
 from retrial.errors import EnvironmentMissing, NotMeasured, UsageError
-from retrial.executors.ray.member import declare, machines
+from retrial.executors.ray.fleet import declare, machines
 from retrial.options import ReportOptions
 from retrial.protocols import Context, Executor, Sandbox, WorkerNode
 from retrial.sandboxes.prepare import RemoteSandbox
