@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -90,14 +90,10 @@ def _cgroups() -> Iterator[Method]:
 
 def _works(candidate: Method) -> bool:
     try:
-        slot = candidate.open(Limits())
-        try:
-            pipe, command = subprocess.PIPE, [*slot.prefix, "cat"]
-            with subprocess.Popen(command, stdin=pipe, stdout=pipe) as trial:
-                slot.adopt(trial.pid)
-                trial.communicate(timeout=TRIAL_SECONDS)
-        finally:
-            slot.close()
+        pipe = subprocess.PIPE
+        with closing(candidate.open(Limits())) as slot, subprocess.Popen(["cat"], stdin=pipe, stdout=pipe) as trial:
+            slot.adopt(trial.pid)
+            trial.communicate(timeout=TRIAL_SECONDS)
     except (OSError, SandboxError, subprocess.TimeoutExpired):
         return False
     return trial.returncode == 0

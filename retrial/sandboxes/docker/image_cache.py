@@ -10,7 +10,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,11 +46,9 @@ class CachedImage:
 Ledger = dict[str, CachedImage]
 
 
-@contextmanager
-def held(image: str) -> Iterator[None]:
+def held(image: str) -> AbstractContextManager[int]:
     """Meanwhile no program removes the image to make room."""
-    with file_lock(_lock_path(image), shared=True):
-        yield
+    return file_lock(_lock_path(image), shared=True)
 
 
 def refuse_too_small(disk_gb: float, client: APIClient, images: Iterable[str]) -> None:
