@@ -10,18 +10,20 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from retrial import __version__
 from retrial.models.prices import no_price
-from retrial.reports.analysis import ladder_value
-from retrial.reports.analysis.aider_summary import Quality, Statistics
-from retrial.reports.analysis.cases import Took
-from retrial.reports.analysis.rungs import LadderRow
-from retrial.reports.analysis.selected_tasks import what_was_left
-from retrial.reports.records import InstanceRow, LanguageRow, Results, TamperTotals, UnmeasuredAttempt
-from retrial.reports.results import Report
 from retrial.system.console import first_few, money, one_line, percent, printable
 from retrial.types import Outcome, Status
+
+if TYPE_CHECKING:
+    # Phase 1 prints a table of its ladder, and has no use for the records of results.json.
+    from retrial.reports.analysis.aider_summary import Quality, Statistics
+    from retrial.reports.analysis.cases import Took
+    from retrial.reports.analysis.rungs import LadderRow
+    from retrial.reports.records import InstanceRow, LanguageRow, Results, TamperTotals, UnmeasuredAttempt
+    from retrial.reports.results import Report
 
 SHOWN = 100
 """Characters of a reason."""
@@ -145,6 +147,9 @@ def render(report: Report, results: Results) -> str:
 
 def _remarks(report: Report, results: Results) -> list[str]:
     """Besides the headline: where it comes from, and what else the same numbers say."""
+    from retrial.reports.analysis import ladder_value
+    from retrial.reports.analysis.selected_tasks import what_was_left
+
     whole = results.rate_of_benchmark
     lines = [*reasons("skipped", report.skipped), *reasons("not measured", report.not_measured)]
     lines += _calibrated(report, results)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from retrial import registry
-from retrial.agents.edit import repo_map
 from retrial.patches import git, policy
 from retrial.types import Task
 
@@ -72,6 +71,8 @@ def asked(task: Task, files: Mapping[str, bytes], map_tokens: int, cache: Path) 
     """Which files to change; with a map of so many tokens, or without one a list of paths."""
     files = {path: content for path, content in files.items() if len(content) <= SHOWN}
     if map_tokens:
+        from retrial.agents.edit import repo_map
+
         what, listed = SOME_OUTLINES, repo_map.draw(task.problem_statement, files, map_tokens, cache).rstrip("\n")
     else:
         short = [path for path in candidates(task, files) if len(path) < LONGEST_PATH]
