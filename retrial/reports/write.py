@@ -10,7 +10,6 @@ from pathlib import Path
 from retrial import registry
 from retrial.errors import UsageError
 from retrial.options import ReportOptions
-from retrial.reports import page
 from retrial.reports.comparison_table import Comparison
 from retrial.reports.exports import Export, submission
 from retrial.reports.records import GroupResults, Results
@@ -103,6 +102,9 @@ def _write_submission(wanted: OutputPath, run: Run, results: Results) -> list[st
 
 def write_beside(run: Run, results: Results) -> None:
     """What is always there."""
+    # It brings its libraries, which no run needs before its end.
+    from retrial.reports import page
+
     page.write(run, results)
     for name, export in BESIDE.items():
         run.write_beside(name, _export(export)(run, results))
@@ -115,6 +117,8 @@ def _export(name: str) -> Export:
 
 def write_comparison(run: Run, results: Comparison | GroupResults) -> list[str]:
     """Write the page of several runs; return lines that say where it is."""
+    from retrial.reports import page
+
     return ["", f"Results: {run.results_path}", f"Page: {page.write_comparison(run, masked(results))}"]
 
 
