@@ -10,6 +10,7 @@ which knows the certain ones alone: a guess may be wrong, and would then change 
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import os
@@ -22,6 +23,8 @@ from typing import Any, TextIO, cast
 from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN = "***"
+READER_GONE = (errno.EPIPE, errno.EIO)
+"""Of a pipe, and of a terminal."""
 SHORTEST = 12
 """Of a key: no provider has shorter ones, and people write anything where a server of their own wants some key."""
 SHORTEST_PASSWORD = 8
@@ -182,11 +185,12 @@ class _MaskedStream:
 
     @contextmanager
     def _though_unread(self) -> Iterator[None]:
-        """Once the reader has gone (`| head -1`), write to nowhere: what is left to do must be done all the same."""
+        """Once the reader has gone (`| head -1`, a closed terminal), write to nowhere: what is left to do must be done
+        all the same."""
         try:
             yield
-        except BrokenPipeError:
-            if not isinstance(self._stream, io.TextIOWrapper):
+        except OSError as error:
+            if error.errno not in READER_GONE or not isinstance(self._stream, io.TextIOWrapper):
                 raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
