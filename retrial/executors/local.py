@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
@@ -19,6 +21,12 @@ S = TypeVar("S")
 
 AHEAD = 2
 """So many jobs for each worker have been taken and not been handed out: nobody waits for who takes the results."""
+FIRST_THREADS = 2
+"""These start at once; more start while this process uses less than `BUSY` of a core."""
+BUSY = 0.7
+LOOK_SECONDS = 0.005
+MOST_LOOKS = 40
+"""Then a thread starts whatever the others do."""
 
 
 class Local:
@@ -49,7 +57,9 @@ class _Crew(Generic[J, R]):
 
     def __init__(self, work: Callable[[J], R], stop: Stop, workers: int) -> None:
         self._work, self._stop = work, stop
-        self._threads = ThreadPoolExecutor(workers, "retrial")
+        self._threads = ThreadPoolExecutor(workers, "retrial", initializer=self._join)
+        self._joining = threading.Lock()
+        self._joined = self._admitted = 0
         self._done = SimpleQueue[tuple[J, R | Exception]]()
         self._begun = 0
 
@@ -75,6 +85,22 @@ class _Crew(Generic[J, R]):
         if self._begun:
             self._stop.request("nobody takes the results")
         self._threads.shutdown()
+
+    def _join(self) -> None:
+        """Start a thread when the others leave it time.
+
+        All share one interpreter: tasks that prepare at the same time all reach the first sandbox late.
+        """
+        with self._joining:
+            if self._joined >= FIRST_THREADS and self._joined >= self._admitted:
+                any(self._leaves_time() for _ in range(MOST_LOOKS))
+                self._admitted = self._joined + 1 + self._joined // 4
+            self._joined += 1
+
+    def _leaves_time(self) -> bool:
+        used, started = time.process_time(), time.monotonic()
+        stopped = self._stop.wait(LOOK_SECONDS)
+        return stopped or time.process_time() - used < BUSY * (time.monotonic() - started)
 
     def _do(self, job: J) -> None:
         self._done.put((job, guarded(self._work, job, self._stop)))

@@ -91,21 +91,15 @@ def diff_trees(old: Mapping[str, File], new: Mapping[str, File]) -> str:
     with scratch_folder(_size(old) + _size(new)) as folder:
         git_dir = folder / "git"
         git.init_repository(git_dir)
-        git.commit(git_dir, "old", old)
-        git.commit(git_dir, "new", new)
-        return _diff_of_branches(git_dir)
+        how = ("-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        done = git.run("diff-tree", *how, *git.write_trees(git_dir, old, new), git_dir=git_dir, cwd=git_dir)
+    if done.returncode:
+        raise NotMeasured(f"git could not compare the files: {done.complaint}.")
+    return decode(done.stdout)
 
 
 def _size(files: Mapping[str, File]) -> int:
     return sum(len(file.content) for file in files.values())
-
-
-def _diff_of_branches(git_dir: Path) -> str:
-    how = ("-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
-    done = git.run("diff-tree", *how, "refs/heads/old", "refs/heads/new", git_dir=git_dir, cwd=git_dir)
-    if done.returncode:
-        raise NotMeasured(f"git could not compare the files: {done.complaint}.")
-    return decode(done.stdout)
 
 
 def _results(changes: Collection[Change], before: Mapping[str, File]) -> dict[str, File | None]:

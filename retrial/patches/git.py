@@ -11,7 +11,6 @@ import re
 import struct
 import subprocess
 import zlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -143,6 +142,23 @@ def commit(git_dir: Path, branch: str, files: Mapping[str, tuple[str, bytes]]) -
 
     The objects are written here: no file of a work tree is read, and no process is needed.
     """
+    pack = Pack()
+    tree_id = _add_files(pack, files).hex().encode()
+    text = b"tree %s\nauthor %s\ncommitter %s\n\nBase\n" % (tree_id, IDENTITY, IDENTITY)
+    commit_id = pack.add("commit", text)
+    pack.write(git_dir / "objects" / "pack")
+    (git_dir / "refs" / "heads" / branch).write_text(commit_id.hex() + "\n")
+
+
+def write_trees(git_dir: Path, *trees: Mapping[str, tuple[str, bytes]]) -> list[str]:
+    """Write trees of path → (mode, content), as `commit` does, and return their ids."""
+    pack = Pack()
+    ids = [_add_files(pack, files).hex() for files in trees]
+    pack.write(git_dir / "objects" / "pack")
+    return ids
+
+
+def _add_files(pack: Pack, files: Mapping[str, tuple[str, bytes]]) -> bytes:
     root: dict[bytes, Entry] = {}
     for path, entry in files.items():
         *folders, name = encode(path).split(b"/")
@@ -153,12 +169,7 @@ def commit(git_dir: Path, branch: str, files: Mapping[str, tuple[str, bytes]]) -
                 raise NotMeasured(f"'{path}' lies below a file.")
             tree = inner
         tree[name] = entry
-    pack = Pack()
-    tree_id = add_tree(pack, root).hex().encode()
-    text = b"tree %s\nauthor %s\ncommitter %s\n\nBase\n" % (tree_id, IDENTITY, IDENTITY)
-    commit_id = pack.add("commit", text)
-    pack.write(git_dir / "objects" / "pack")
-    (git_dir / "refs" / "heads" / branch).write_text(commit_id.hex() + "\n")
+    return _add_tree(pack, root)
 
 
 def write_index(git_dir: Path, files: Mapping[str, tuple[str, bytes]]) -> None:
@@ -181,12 +192,12 @@ _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 Entry: TypeAlias = "tuple[str, bytes] | dict[bytes, Entry]"
 
 
-def add_tree(pack: Pack, tree: Mapping[bytes, Entry]) -> bytes:
+def _add_tree(pack: Pack, tree: Mapping[bytes, Entry]) -> bytes:
     lines: dict[bytes, bytes] = {}
     for name, entry in tree.items():
         if isinstance(entry, dict):
             # Git sorts a folder as if its name ended in a slash.
-            lines[name + b"/"] = b"40000 %s\0%s" % (name, add_tree(pack, entry))
+            lines[name + b"/"] = b"40000 %s\0%s" % (name, _add_tree(pack, entry))
         else:
             mode, content = entry
             lines[name] = b"%s %s\0%s" % (mode.encode(), name, pack.add("blob", content))
@@ -227,10 +238,11 @@ class Pack:
 
     def _index(self, pack_digest: bytes) -> bytes:
         names = sorted(self._found)
-        up_to = Counter(name[0] for name in names)
-        fan = accumulate(up_to[first] for first in range(256))
+        counts = [0] * 256
+        for name in names:
+            counts[name[0]] += 1
         checksums, places = zip(*(self._found[name] for name in names), strict=True)
-        tables = [struct.pack(f">{len(table)}I", *table) for table in (tuple(fan), checksums, places)]
+        tables = [struct.pack(f">{len(table)}I", *table) for table in (tuple(accumulate(counts)), checksums, places)]
         body = b"".join((b"\xfftOc\0\0\0\2", tables[0], *names, *tables[1:], pack_digest))
         return body + hashlib.sha1(body, usedforsecurity=False).digest()
 

@@ -142,14 +142,14 @@ def remove_all(holder: Path) -> None:
     """As much as can be removed, and nothing that was mounted in there: it is unmounted, or all of it stays."""
     if (mounted := _mounts_below(holder)) and not _unmounted(mounted, holder):
         return
-    for entry in everything(holder):
-        if entry.is_dir(follow_symlinks=False):
-            with suppress(OSError):
-                permit(Path(entry.path), 0o700)
     # Something of the agent's may still be at work in there; that is no reason to lose its patch.
     with suppress(RecursionError):
         shutil.rmtree(holder, ignore_errors=True)
     if holder.exists():
+        for entry in everything(holder):
+            if entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    permit(Path(entry.path), 0o700)
         # rmtree needs a stack frame and a file descriptor for each level; rm does not.
         with suppress(FileNotFoundError):
             subprocess.run(["rm", "-rf", "--", holder], stderr=subprocess.DEVNULL)
@@ -165,9 +165,11 @@ def _unmounted(places: list[bytes], holder: Path) -> bool:
 def _mounts_below(holder: Path) -> list[bytes]:
     """The last first, as they can be unmounted."""
     above = os.path.realpath(os.fsencode(holder)) + b"/"
+    escaped = re.sub(rb"[ \t\n\\]", lambda found: b"\\%03o" % found[0][0], above)
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    places = (re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split()[4]) for line in lines)
-    return [place for place in places if place.startswith(above)][::-1]
+    places = [line.split(b" ")[4] for line in lines if b" " + escaped in line]
+    plain = [re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), place) for place in places]
+    return [place for place in plain if place.startswith(above)][::-1]
 
 
 def nameable(entry: os.DirEntry[str]) -> bool:

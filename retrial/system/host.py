@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import signal
@@ -55,10 +56,10 @@ def usable_cores() -> float:
 
 
 def _quotas() -> Iterator[float]:
-    for folder in _cgroups("cpu"):
+    for folder, _ in _cgroups("cpu"):
         for name, period in _QUOTAS.items():
             with suppress(OSError, ValueError):
-                texts = [(folder / file).read_text(encoding="ascii") for file in (name, period) if file]
+                texts = [_read(f"{folder}/{file}") for file in (name, period) if file]
                 quota, every = map(int, " ".join(texts).split())
                 if quota > 0 and every > 0:
                     yield quota / every
@@ -80,38 +81,50 @@ def may_be_load(limits: Limits, execution: Execution) -> bool:
 def idle_seconds() -> float:
     """Of all cores that we may use, since the machine was started."""
     names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    lines = map(str.split, (_PROC / "stat").read_text(encoding="ascii").splitlines())
+    lines = map(str.split, _read(f"{_PROC}/stat").splitlines())
     return sum(int(line[4]) for line in lines if line[0] in names) / os.sysconf("SC_CLK_TCK")
 
 
 def free_mb() -> float:
     """What this process and its children can still get: of the machine, and within every limit that is set for us."""
-    lines = (_PROC / "meminfo").read_text(encoding="ascii").splitlines()
-    (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    lefts = [_left(folder, *names) for folder in _cgroups("memory") for names in (_V1, _V2)]
-    return min([kilobytes / 1024, *(left / (1 << 20) for left in lefts if left is not None)])
+    available = next(line for line in _read(f"{_PROC}/meminfo").splitlines() if line.startswith("MemAvailable:"))
+    lefts = [_left(folder, *(_V2 if unified else _V1)) for folder, unified in _cgroups("memory")]
+    return min([int(available.split()[1]) / 1024, *(left / (1 << 20) for left in lefts if left is not None)])
 
 
-def _cgroups(controller: str) -> Iterator[Path]:
-    """Yield the cgroups of this process that may set a limit, and those above them."""
-    for line in (_PROC / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
+def _cgroups(controller: str) -> tuple[tuple[str, bool], ...]:
+    """Return the cgroups of this process that may set a limit, and those above them; whether each is of version 2."""
+    return _cgroups_in(_read(f"{_PROC}/self/cgroup"), controller, _CGROUPS)
+
+
+@functools.cache
+def _cgroups_in(memberships: str, controller: str, mount: Path) -> tuple[tuple[str, bool], ...]:
+    """Cached, since free memory is asked for with every job."""
+    found: list[tuple[str, bool]] = []
+    for line in memberships.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
-        root = _CGROUPS / controller if controllers else _CGROUPS
+        root = mount / controller if controllers else mount
         own = root / path.lstrip("/")
-        yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(root))
+        found += ((str(folder), not controllers) for folder in (own, *own.parents) if folder.is_relative_to(root))
+    return tuple(found)
 
 
-def _left(folder: Path, limit: str, used: str, idle: str) -> int | None:
+def _left(folder: str, limit: str, used: str, idle: str) -> int | None:
     """Bytes, files that are only kept in memory not counted; None where there is no limit, or no such group to see."""
     try:
-        most = (folder / limit).read_text(encoding="ascii").strip()
-        now = int((folder / used).read_text(encoding="ascii"))
-        pairs = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+        most = _read(f"{folder}/{limit}").strip()
+        now = int(_read(f"{folder}/{used}"))
+        pairs = dict(line.split() for line in _read(f"{folder}/memory.stat").splitlines())
     except (OSError, ValueError):
         return None
     return max(0, int(most) - now + int(pairs.get(idle, 0))) if most.isdigit() else None
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class DiskSpace:

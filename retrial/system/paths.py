@@ -36,11 +36,13 @@ def secret_paths(benchmark: str) -> tuple[Path, ...]:
     return tuple(Path(os.path.abspath(path)) for path in found)
 
 
-def secrets_below(shown: Iterable[Path], places: Iterable[Path]) -> tuple[Path, ...]:
+def secrets_below(shown: Iterable[str], places: Iterable[Path]) -> tuple[str, ...]:
     """Return those of the places that would be in view with the shown folders, by their paths there."""
-    secrets = {Path(os.path.realpath(place)) for place in places if place.exists()}
-    roots = [(path, Path(os.path.realpath(path))) for path in shown]
-    found = {path / secret.relative_to(real) for path, real in roots for secret in secrets if real in secret.parents}
+    secrets = {os.path.realpath(place) for place in places if os.path.exists(place)}
+    roots = [(path.rstrip("/"), os.path.realpath(path).rstrip("/")) for path in shown]
+    found = {
+        path + secret.removeprefix(real) for path, real in roots for secret in secrets if secret.startswith(f"{real}/")
+    }
     return tuple(sorted(found))
 
 

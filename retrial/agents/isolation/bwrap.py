@@ -48,11 +48,10 @@ class BwrapCell:
             return runner.supervise(bubble.popen, bubble.kill, kit, left)
 
     def _view(self, kit: StagedFiles, workspace: Workspace, shown: tuple[Path, ...]) -> process.View:
-        covered = self._given.covered((*shown, Path("/usr")))
         return process.View(
             binds=((str(kit.folder), FILES), *((str(path), str(path)) for path in shown)),
             writable=((str(workspace.root), WORKSPACE), (str(kit.out), f"{FILES}/{kit.out.name}")),
-            covered=tuple(map(str, covered)),
+            covered=self._given.covered((*shown, Path("/usr"))),
             # Models may be served under names that only this file knows; the sandbox's own name is not in it.
             files={"/etc/hosts": Path("/etc/hosts").read_bytes() + b"\n127.0.0.1 retrial\n"},
             # Until the program's own variables are there, which nobody may read in a list of processes.

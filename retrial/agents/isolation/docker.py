@@ -83,10 +83,10 @@ def _bind(source: Path, target: str, *, read_only: bool = False) -> Mount:
     return Mount(target, os.path.realpath(source), type="bind", read_only=read_only)
 
 
-def _cover(path: Path) -> Mount:
-    return (
-        Mount(str(path), None, type="tmpfs") if path.is_dir() else _bind(Path("/dev/null"), str(path), read_only=True)
-    )
+def _cover(path: str) -> Mount:
+    if os.path.isdir(path):
+        return Mount(path, None, type="tmpfs")
+    return _bind(Path("/dev/null"), path, read_only=True)
 
 
 def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:

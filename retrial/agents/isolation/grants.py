@@ -48,9 +48,9 @@ class Grants:
                 chosen.append(path)
         return tuple(chosen)
 
-    def covered(self, shown: Iterable[Path]) -> tuple[Path, ...]:
+    def covered(self, shown: Iterable[Path]) -> tuple[str, ...]:
         """What is below these and holds secrets, as the paths inside are."""
-        return secrets_below(shown, self.secrets)
+        return secrets_below(map(str, shown), self.secrets)
 
 
 def read(options: HarnessOptions) -> Grants:

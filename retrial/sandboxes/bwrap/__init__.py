@@ -121,7 +121,7 @@ def _view(job: Job, hidden: tuple[Path, ...]) -> process.View:
     shown = ("/usr", *(target for source, target in toolchain.binds if source == target))
     return process.View(
         binds=(*toolchain.binds, *(((prepared, prepared),) if os.path.isdir(prepared) else ())),
-        covered=tuple(map(str, secrets_below(map(Path, shown), hidden))),
+        covered=secrets_below(shown, hidden),
         symlinks=toolchain.symlinks,
         files=toolchain.files,
         variables={**supervisor.ENVIRONMENT, "PATH": path, supervisor.STORE: str(store)},

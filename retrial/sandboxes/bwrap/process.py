@@ -251,7 +251,7 @@ def _options(view: View, stack: ExitStack) -> tuple[list[str], list[int]]:
     for folder, size in (("/dev/shm", SHM_BYTES), ("/tmp", view.disk_mb << 20)):
         options += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
     mounted = (path for _, path in (*view.binds, *view.writable, *view.symlinks))
-    for folder in _parents((*etc, *files, *mounted)):
+    for folder in _parents(frozenset((*etc, *files, *mounted))):
         options += ["--dir", folder]
     options += _system(etc)
     for _, option in sorted(_mounts(view)):
@@ -285,10 +285,11 @@ def _mounts(view: View) -> Iterator[tuple[str, list[str]]]:
         yield path, [*hide, path]
 
 
-def _parents(paths: Iterable[str]) -> list[str]:
-    """All folders above these paths: bwrap makes what is missing for its own user only."""
+@functools.lru_cache(maxsize=32)
+def _parents(paths: frozenset[str]) -> tuple[str, ...]:
+    """All folders above these paths: bwrap makes what is missing for its own user only. The same for most jobs."""
     folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
-    return sorted(folder for folder in folders if folder != "/" and not folder.startswith("/usr"))
+    return tuple(sorted(folder for folder in folders if folder != "/" and not folder.startswith("/usr")))
 
 
 def _system(etc: Iterable[str]) -> Iterator[str]:
