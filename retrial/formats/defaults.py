@@ -17,35 +17,13 @@ SERVED_HERE = ("local", "ollama", "replay")
 
 TABLE = (
     # Small or old ones of strong families first.
-    ("*distill*", WHOLE),
-    ("*-nano*", WHOLE),
-    ("gpt-4o-mini*", WHOLE),
-    ("o1-mini*", WHOLE),
-    ("claude-3-haiku*", WHOLE),
-    ("claude-2*", WHOLE),
-    ("claude-instant*", WHOLE),
-    ("gemini-1.5-flash*", WHOLE),
-    ("gpt-4*", "diff"),
-    ("gpt-5*", "diff"),
-    ("gpt-oss-120b*", "diff"),
-    ("chatgpt-4o*", "diff"),
-    ("codex*", "diff"),
-    ("o[134]", "diff"),
-    ("o[134]-*", "diff"),
-    ("claude*", "diff"),
+    (WHOLE, "*distill* *-nano* gpt-4o-mini* o1-mini* claude-3-haiku* claude-2* claude-instant* gemini-1.5-flash*"),
+    ("diff", "gpt-4* gpt-5* gpt-oss-120b* chatgpt-4o* codex* o[134] o[134]-* claude*"),
     # These are known to put a file's name inside the fence, whatever they are told.
-    ("gemini*pro*", "diff-fenced"),
-    ("gemini-2.5*", "diff-fenced"),
-    ("gemini-3*", "diff-fenced"),
-    ("gemini-2.0-flash", "diff"),
-    ("deepseek*", "diff"),
-    ("qwen3-coder*", "diff"),
-    ("qwen3-max*", "diff"),
-    ("grok-[2-9]*", "diff"),
-    ("grok-code*", "diff"),
-    ("kimi-k2*", "diff"),
-    ("glm-[4-9]*", "diff"),
+    ("diff-fenced", "gemini*pro* gemini-2.5* gemini-3*"),
+    ("diff", "gemini-2.0-flash deepseek* qwen3-coder* qwen3-max* grok-[2-9]* grok-code* kimi-k2* glm-[4-9]*"),
 )
+"""Edit format, and patterns of the models that write it."""
 
 
 def auto(name: str) -> str:
@@ -53,7 +31,8 @@ def auto(name: str) -> str:
     if name.partition("/")[0] in SERVED_HERE:
         return WHOLE
     last = name.rpartition("/")[2].lower()
-    return next((edit_format for pattern, edit_format in TABLE if fnmatchcase(last, pattern)), WHOLE)
+    patterns = ((pattern, edit_format) for edit_format, listed in TABLE for pattern in listed.split())
+    return next((edit_format for pattern, edit_format in patterns if fnmatchcase(last, pattern)), WHOLE)
 
 
 def split(text: str, default_format: str) -> tuple[str, str]:

@@ -49,7 +49,7 @@ def test_what_is_small_or_unknown_writes_whole_files(name: str) -> None:
 
 
 def test_every_format_in_the_table_exists() -> None:
-    assert {edit_format for _, edit_format in defaults.TABLE} <= set(registry.names("formats"))
+    assert {edit_format for edit_format, _ in defaults.TABLE} <= set(registry.names("formats"))
 
 
 def test_auto_is_asked_only_where_no_format_is_named() -> None:
