@@ -12,8 +12,7 @@ from difflib import SequenceMatcher
 from typing import TypeAlias
 
 from retrial.chat import Edit, Edits, Fault, Reply, Tool
-from retrial.errors import PatchError
-from retrial.patches.git import check_name, encode
+from retrial.patches.git import is_allowed
 from retrial.protocols import EditFormat
 
 Contents: TypeAlias = Mapping[str, str | None]
@@ -89,7 +88,7 @@ def read(form: EditFormat, reply: Reply, files: Mapping[str, str]) -> Edits:
     found = form.parse(said, {path: _plain(content.removeprefix(MARK)) for path, content in files.items()})
     if found.problem:
         return found
-    if outside := [edit.path for edit in found.edits if not _inside(edit.path)]:
+    if outside := [edit.path for edit in found.edits if not is_allowed(edit.path)]:
         return not_allowed(outside, files)
     return replace(found, edits=tuple(_as_it_was(edit, files.get(edit.path, "")) for edit in found.edits))
 
@@ -103,15 +102,6 @@ def not_allowed(paths: Iterable[str], files: Iterable[str]) -> Edits:
 def without_reasoning(text: str) -> str:
     """What a model says when it has stopped thinking aloud."""
     return _REASONING.sub("", text, count=1)
-
-
-def _inside(path: str) -> bool:
-    """A plain path below the workspace, and not in a git folder."""
-    try:
-        encode(check_name(path))
-    except PatchError:
-        return False
-    return True
 
 
 def _plain(text: str) -> str:

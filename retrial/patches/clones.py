@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from retrial.errors import PatchError, TreeError, UsageError
+from retrial.errors import TreeError, UsageError
 from retrial.patches import git
-from retrial.patches.git import Result, check_name, decode, encode
+from retrial.patches.git import Result, decode, encode
 from retrial.system.console import say
 from retrial.system.files import scratch_folder
 from retrial.system.locks import file_lock, release
@@ -73,7 +73,7 @@ def _entries(root: Path, repository: str, commit: str) -> Mapping[str, tuple[str
         about, _, name = entry.partition(b"\t")
         mode, kind, object_id = about.split()
         path = decode(name)
-        if kind == b"blob" and _may_be_patched(path):
+        if kind == b"blob" and git.is_allowed(path):
             found[path] = _mode(int(mode, 8)), object_id
     return found
 
@@ -83,14 +83,6 @@ def _mode(mode: int) -> str:
     if stat.S_ISLNK(mode):
         return git.SYMLINK
     return git.EXECUTABLE if mode & 0o100 else git.REGULAR
-
-
-def _may_be_patched(path: str) -> bool:
-    try:
-        check_name(path)
-    except PatchError:
-        return False
-    return True
 
 
 def _contents(folder: Path, entries: Mapping[str, tuple[str, bytes]]) -> dict[str, bytes]:

@@ -281,6 +281,15 @@ def check_name(name: str) -> str:
     return name
 
 
+def is_allowed(name: str) -> bool:
+    """Whether a patch may have this name."""
+    try:
+        encode(check_name(name))
+    except PatchError:
+        return False
+    return True
+
+
 def plain_path(path: str) -> str:
     """Return a path for a message: one with control characters is escaped, so that it stays on its line."""
     return path if path.isprintable() else ascii(path)
