@@ -15,7 +15,7 @@ from typing import NamedTuple
 from retrial.errors import NotMeasured, PatchError
 from retrial.patches import git
 from retrial.patches.git import check_name, decode, encode
-from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
+from retrial.patches.parser import Change, joined, parse, paths_of
 from retrial.system.files import scratch_folder
 
 MAX_COPIED_BYTES = 50_000_000
@@ -155,7 +155,7 @@ def _check_listed(listed: Collection[list[str]], changes: Collection[Change]) ->
 
 def _check_copies(changes: Iterable[Change], before: Mapping[str, File]) -> None:
     """Git copies files as they were before the patch, never what the patch itself makes."""
-    sources = [before.get(change.old or "") for change in changes if change.kind is ChangeKind.COPIED]
+    sources = [before.get(change.old or "") for change in changes if change.copied]
     if sum(len(source.content) for source in sources if source) > MAX_COPIED_BYTES:
         raise PatchError(f"The patch makes copies of more than {MAX_COPIED_BYTES // 1_000_000} MB.")
 

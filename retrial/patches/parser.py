@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from retrial.errors import PatchError
 from retrial.patches.git import REGULAR, check_name, encode, quote, unquote
@@ -30,25 +29,21 @@ _EXTENDED = re.compile(
     r"|((?:dis)?similarity index) (\d{1,3}%)"
 )
 _MODE_WORDS = ("old mode ", "new mode ", "deleted file mode ", "new file mode ")
+_MOVES = {"rename from", "copy from"}
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _EPOCH = re.compile(r"\t19(?:70-01-01|69-12-31) ")
-
-
-class ChangeKind(StrEnum):
-    ADDED = "added"
-    DELETED = "deleted"
-    MODIFIED = "modified"
-    RENAMED = "renamed"
-    COPIED = "copied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What a patch does to one file. Names are relative, unquoted, without `a/` and `b/`."""
 
-    kind: ChangeKind
     old: str | None
+    """None: the file is added."""
     new: str | None
+    """None: it is deleted."""
+    copied: bool = False
+    """It comes from another one, which stays."""
     mode: str = ""
     """As git writes it, such as 100644; empty when the patch does not say."""
     text: str
@@ -117,7 +112,7 @@ def _parse(patch: str) -> tuple[Change, ...]:
         raise PatchError("There is no diff in the patch.")
     if len(changes) > MAX_FILES:
         raise PatchError(f"The patch changes more than {MAX_FILES:,} files.")
-    if sum(change.kind is ChangeKind.COPIED for change in changes) > MAX_COPIES:
+    if sum(change.copied for change in changes) > MAX_COPIES:
         raise PatchError(f"The patch makes more than {MAX_COPIES} copies of files.")
     return tuple(changes)
 
@@ -151,12 +146,12 @@ def _git_section(reader: LineReader) -> list[Change]:
         body = read_binary(reader)
     elif reader.starts("Binary files "):
         body = [reader.take()]
-    kind, old, new = _names(header, extended, pair)
-    if kind is ChangeKind.MODIFIED and pair and not body:
+    old, new = _names(header, extended, pair)
+    if old == new and pair and not body and not _MOVES.intersection(extended):
         raise reader.problem(f"should be the first hunk of '{new}'")
     if not (extended or pair or body):
         return []  # a file that was touched and not changed
-    return [_change(kind, old, new, extended, body)]
+    return [_change(old, new, extended, body)]
 
 
 def _extended(reader: LineReader) -> dict[str, str]:
@@ -179,8 +174,8 @@ def _plain_section(reader: LineReader) -> Change:
     # GNU diff gives a file that is not there a name, and the time zero.
     added = pair.old is None or (_EPOCH.search(old_line) and reader.starts("@@ -0,0 "))
     deleted = pair.new is None or (_EPOCH.search(new_line) and " +0,0 @@" in reader.line)
-    kind = ChangeKind.ADDED if added else ChangeKind.DELETED if deleted else ChangeKind.MODIFIED
-    return _change(kind, *_sides(kind, _common_name(pair)), {}, read_hunks(reader))
+    old, new = _sides(_common_name(pair), added=bool(added), deleted=bool(deleted) and not added)
+    return _change(old, new, {}, read_hunks(reader))
 
 
 def _written_name(line: str) -> str | None:
@@ -194,7 +189,7 @@ def _written_name(line: str) -> str | None:
     return None if name == "/dev/null" else name
 
 
-def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[ChangeKind, str | None, str | None]:
+def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[str | None, str | None]:
     marks = {word.split()[0] for word in extended if word.split()[0] in ("rename", "copy", "deleted")}
     marks |= {"new"} if "new file mode" in extended else set()
     if len(marks) > 1:
@@ -212,18 +207,17 @@ def _names(header: str, extended: Mapping[str, str], pair: _Pair | None) -> tupl
     deleted = mark == "deleted" or (pair is not None and pair.new is None)
     if added and deleted:
         raise PatchError(f"The patch both adds and deletes '{name}'.")
-    kind = ChangeKind.ADDED if added else ChangeKind.DELETED if deleted else ChangeKind.MODIFIED
-    return kind, *_sides(kind, name)
+    return _sides(name, added=added, deleted=deleted)
 
 
-def _moved(word: str, header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[ChangeKind, str, str]:
+def _moved(word: str, header: str, extended: Mapping[str, str], pair: _Pair | None) -> tuple[str, str]:
     if not (f"{word} from" in extended and f"{word} to" in extended):
         raise PatchError(f"The patch has half a {word}: '{header}'.")
     old, new = (_unquoted(extended[f"{word} {end}"]) for end in ("from", "to"))
     if pair is not None and len(pair.given) < 2:
         raise PatchError(f"The patch says of '{header}' both a {word} and /dev/null.")
     _agree(old, new, pair)
-    return (ChangeKind.RENAMED if word == "rename" else ChangeKind.COPIED), check_name(old), check_name(new)
+    return check_name(old), check_name(new)
 
 
 def _agree(old: str, new: str, pair: _Pair | None) -> None:
@@ -233,9 +227,9 @@ def _agree(old: str, new: str, pair: _Pair | None) -> None:
             raise PatchError(f"The patch has two names for one file: '{name}' and '{raw}'.")
 
 
-def _sides(kind: ChangeKind, name: str) -> tuple[str | None, str | None]:
+def _sides(name: str, *, added: bool, deleted: bool) -> tuple[str | None, str | None]:
     check_name(name)
-    return (None if kind is ChangeKind.ADDED else name), (None if kind is ChangeKind.DELETED else name)
+    return (None if added else name), (None if deleted else name)
 
 
 def _header_name(header: str) -> str | None:
@@ -271,28 +265,22 @@ def _common_name(pair: _Pair) -> str:
     return first if last.startswith(first) else last
 
 
-def _change(kind: ChangeKind, old: str | None, new: str | None, extended: Mapping[str, str], body: list[str]) -> Change:
+def _change(old: str | None, new: str | None, extended: Mapping[str, str], body: list[str]) -> Change:
     left, right = f"a/{old or new}", f"b/{new or old}"
-    lines = [f"diff --git {quote(left)} {quote(right)}", *_header_lines(kind, old, new, extended)]
+    lines = [f"diff --git {quote(left)} {quote(right)}", *_header_lines(old, new, extended)]
     if body and body[0].startswith("@@"):
         # A tab ends a name with spaces, for other readers take a name to end at the first one.
-        lines.append(f"--- {quote(left)}{_tab(left)}" if old else "--- /dev/null")
-        lines.append(f"+++ {quote(right)}{_tab(right)}" if new else "+++ /dev/null")
+        for sign, side, name in (("---", left, old), ("+++", right, new)):
+            tab = "\t" if " " in side else ""
+            lines.append(f"{sign} {quote(side)}{tab}" if name else f"{sign} /dev/null")
     text = "\n".join([*lines, *body]) + "\n"
-    return Change(kind=kind, old=old, new=new, mode=_mode(extended), text=text)
+    return Change(old=old, new=new, copied="copy from" in extended, mode=_mode(extended), text=text)
 
 
-def _tab(name: str) -> str:
-    return "\t" if " " in name else ""
-
-
-def _header_lines(kind: ChangeKind, old: str | None, new: str | None, extended: Mapping[str, str]) -> list[str]:
-    lines = {word: f"{word} {value}" for word, value in extended.items()}
-    for word, name in (("from", old or ""), ("to", new or "")):
-        for verb in ("rename", "copy"):
-            if f"{verb} {word}" in lines:
-                lines[f"{verb} {word}"] = f"{verb} {word} {quote(name)}"
-    needed = {ChangeKind.ADDED: "new file mode", ChangeKind.DELETED: "deleted file mode"}.get(kind)
+def _header_lines(old: str | None, new: str | None, extended: Mapping[str, str]) -> list[str]:
+    names = {"rename from": old, "rename to": new, "copy from": old, "copy to": new}
+    lines = {word: f"{word} {quote(names.get(word) or value)}" for word, value in extended.items()}
+    needed = "new file mode" if old is None else "deleted file mode" if new is None else ""
     if needed and needed not in lines:
         lines = {needed: f"{needed} {REGULAR}", **lines}
     return list(lines.values())

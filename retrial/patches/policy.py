@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from retrial.errors import PatchError
 from retrial.patches.apply import diff, git_apply, patched
 from retrial.patches.hunks import CHOPPED
-from retrial.patches.parser import Change, ChangeKind, joined, parse, paths_of
+from retrial.patches.parser import Change, joined, parse, paths_of
 from retrial.system.files import scratch_folder
 from retrial.types import Task
 
@@ -94,7 +94,7 @@ def allowed_changes(task: Task, base: Collection[str]) -> Callable[[Change], boo
 
     def rule(change: Change) -> bool:
         # A copy may be of any file that the agent saw.
-        sources = base if change.kind is ChangeKind.COPIED else task.editable
+        sources = base if change.copied else task.editable
         return (change.old is None or change.old in sources) and (
             change.new is None or writable(task, change.new, base)
         )

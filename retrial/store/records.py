@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from retrial.attempts import UNVERIFIED, AgentResult, Attempt, Prediction, rank
 from retrial.chat import Usage
-from retrial.patches.parser import ChangeKind, parse
+from retrial.patches.parser import parse
 from retrial.store.json_io import FIRST, IF_GIVEN, NAMED_TRY, decode
 from retrial.types import Outcome, Status, Verdict, fingerprint
 
@@ -342,6 +342,6 @@ def _verdict(record: AttemptRecord) -> Verdict:
 def _files(patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Asked of every attempt when it ends, and again of the prediction."""
     changes = parse(patch) if patch else ()
-    added = (change.new for change in changes if change.kind is ChangeKind.ADDED and change.new)
-    edited = (change.new or change.old or "" for change in changes if change.kind is not ChangeKind.ADDED)
+    added = (change.new for change in changes if change.old is None and change.new)
+    edited = (change.new or change.old or "" for change in changes if change.old is not None)
     return tuple(added), tuple(edited)

@@ -6,7 +6,7 @@ import pytest
 
 from retrial.errors import PatchError
 from retrial.patches.apply import apply, diff, patched
-from retrial.patches.parser import ChangeKind, normalise, parse
+from retrial.patches.parser import normalise, parse
 from retrial.patches.policy import select
 from tests.support.odd_patches import BASE, DONE, PLAIN, STUB, after, everything, sample, section
 
@@ -244,10 +244,11 @@ def test_a_patch_that_is_far_too_large_is_refused() -> None:
         parse(PLAIN + "x" * 20_000_000)
 
 
-def test_kinds_names_and_modes_are_told() -> None:
+def test_names_and_modes_are_told() -> None:
     changes = parse(sample("ok_rename") + sample("submodule") + sample("ok_mode"))
-    assert [(change.kind, change.paths, change.mode, change.regular) for change in changes] == [
-        (ChangeKind.RENAMED, ("add.py", "sum.py"), "", True),
-        (ChangeKind.ADDED, ("sub",), "160000", False),
-        (ChangeKind.MODIFIED, ("add.py",), "100755", True),
+    assert [(change.old, change.new, change.mode, change.regular) for change in changes] == [
+        ("add.py", "sum.py", "", True),
+        (None, "sub", "160000", False),
+        ("add.py", "add.py", "100755", True),
     ]
+    assert not any(change.copied for change in changes)
