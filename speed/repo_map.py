@@ -7,6 +7,7 @@ With `--files` how long a map of so many files takes, on the newest tree of one 
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -83,7 +84,7 @@ def measure(sample: Sample, options: argparse.Namespace) -> Row:
             MAP: [line for line in (each.rstrip(":") for each in drawn.splitlines()) if line in files],
             PATHS: listed,
         },
-        tokens=repo_map.count_tokens(drawn),
+        tokens=math.ceil(repo_map.weigh(drawn)),
         first=first,
         again=again,
     )
@@ -115,7 +116,7 @@ def paths_alone(sample: Sample, problem: str, files: Collection[str], tokens: in
     )
     listed: list[str] = []
     for path in file_picker.candidates(task, files):
-        tokens -= repo_map.count_tokens(f"{path}\n")
+        tokens -= math.ceil(repo_map.weigh(f"{path}\n"))
         if tokens < 0:
             break
         listed.append(path)

@@ -4,7 +4,6 @@ definitions, then further paths, within a number of tokens, which are estimated 
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -38,7 +37,7 @@ _CAUTION = 1.05
 
 
 def draw(problem: str, files: Mapping[str, bytes], budget: int, cache: Path) -> str:
-    """Of `files`, which may be changed, the likeliest first; at most so many tokens, as `count_tokens` counts them.
+    """Of `files`, which may be changed, the likeliest first; at most so many tokens, as `weigh` counts them.
 
     The same for the same problem and files, whatever the cache holds.
     """
@@ -107,16 +106,12 @@ def _around(number: int, definitions: tuple[Definition, ...]) -> Iterable[int]:
             yield earlier
 
 
-def count_tokens(text: str) -> int:
+def weigh(text: str) -> float:
     """Return how many tokens a text is likely to be, without a tokenizer: rather a few too many than too few.
 
-    Fitted on real maps to the tokenizer of the embedded model (49,152 tokens; larger ones mostly make fewer of a text).
+    Of lines together it is the sum of theirs. Fitted on real maps to the tokenizer of the embedded model (49,152
+    tokens; larger ones mostly make fewer of a text).
     """
-    return math.ceil(weigh(text))
-
-
-def weigh(text: str) -> float:
-    """The same before it is rounded: of lines together it is the sum of theirs."""
     return _CAUTION * sum(map(_cost, _PIECE.findall(text)))
 
 

@@ -159,17 +159,21 @@ def _key(path: str, content: bytes) -> str:
 
 
 def _get(place: Path, keys: list[str]) -> dict[str, Outline]:
+    import msgspec
+
     def read(database: sqlite3.Connection) -> dict[str, Outline]:
         # As one text, for a question can have only so many parameters.
         wanted = "SELECT key, outline FROM outlines WHERE key IN (SELECT value FROM json_each(?))"
         found = database.execute(wanted, [json.dumps(keys)])
-        return {key: _unpacked(outline) for key, outline in found}
+        return {key: msgspec.msgpack.decode(zlib.decompress(packed), type=Outline) for key, packed in found}
 
     return _using(place, read) or {}
 
 
 def _put(place: Path, fresh: Mapping[str, Outline]) -> None:
-    rows = [(key, _packed(outline)) for key, outline in fresh.items()]
+    import msgspec
+
+    rows = [(key, zlib.compress(msgspec.msgpack.encode(outline), level=1)) for key, outline in fresh.items()]
 
     def write(database: sqlite3.Connection) -> None:
         with database:
@@ -193,15 +197,3 @@ def _using(place: Path, work: Callable[[sqlite3.Connection], T]) -> T | None:
             # It would be played back into the next one.
             place.with_name(f"{place.name}-journal").unlink(missing_ok=True)
         return None
-
-
-def _packed(outline: Outline) -> bytes:
-    import msgspec
-
-    return zlib.compress(msgspec.msgpack.encode(outline), level=1)
-
-
-def _unpacked(packed: bytes) -> Outline:
-    import msgspec
-
-    return msgspec.msgpack.decode(zlib.decompress(packed), type=Outline)

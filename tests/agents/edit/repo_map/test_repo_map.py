@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
@@ -96,8 +97,8 @@ def test_definitions_that_the_problem_speaks_of_are_shown_with_what_they_lie_in(
 def test_a_map_fills_its_budget_and_no_more(budget: int, tmp_path: Path) -> None:
     files = {path: content.encode() for path, content in three_hundred_files().items()}
     text = repo_map.draw("an invoice is rounded", files, budget, tmp_path)
-    assert repo_map.count_tokens(text) <= budget
-    assert repo_map.count_tokens(text) > budget - 20
+    assert math.ceil(repo_map.weigh(text)) <= budget
+    assert math.ceil(repo_map.weigh(text)) > budget - 20
 
 
 def test_the_same_map_is_drawn_in_every_process_with_and_without_what_was_kept(tmp_path: Path) -> None:
@@ -234,5 +235,5 @@ def test_the_agent_finds_and_edits_the_right_file_of_300_through_the_map(
     assert re.findall(r"^\+\+\+ b/(.*)", found.counted, re.MULTILINE) == [BLAMED]
     assert "ROUND_HALF_UP" in found.counted
     shown = model.told[0].partition("matter here:\n\n")[2].partition("\n\nWhich of its files")[0]
-    assert map_tokens - 20 < repo_map.count_tokens(f"{shown}\n") <= map_tokens
+    assert map_tokens - 20 < math.ceil(repo_map.weigh(f"{shown}\n")) <= map_tokens
     assert "tests/" not in shown
