@@ -135,7 +135,7 @@ def git_apply(
     """Run `git apply`, which lists what it does: that must be what we think the patch does."""
     done = git.run(
         "apply", "--whitespace=nowarn", *options,
-        stdin=encode(text or joined(changes)), cwd=cwd, git_dir=git_dir, work_tree=git_dir and cwd,
+        stdin=encode(text or joined(changes)), cwd=cwd, git_dir=git_dir,
     )  # fmt: skip
     if done.returncode:
         raise PatchError(f"The patch does not apply: {done.complaint}.")

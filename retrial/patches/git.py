@@ -75,11 +75,11 @@ def run(
     *args: str,
     cwd: Path,
     git_dir: Path | None = None,
-    work_tree: Path | None = None,
     stdin: bytes | None = None,
     seconds: float = SECONDS,
 ) -> Result:
-    """One git command. Without `git_dir` there is no repository, wherever `cwd` lies.
+    """One git command. Without `git_dir` there is no repository, wherever `cwd` lies; `cwd` is its work tree, unless it
+    is the repository itself.
 
     Raises: UsageError when there is no git; NotMeasured when it was killed.
     """
@@ -89,7 +89,7 @@ def run(
             command,
             timeout=seconds,
             cwd=cwd,
-            env=_environment(cwd, git_dir, work_tree),
+            env=_environment(cwd, git_dir),
             input=stdin or b"",
             capture_output=True,
         )
@@ -105,7 +105,7 @@ def run(
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def _environment(cwd: Path, git_dir: Path | None, work_tree: Path | None) -> dict[str, str]:
+def _environment(cwd: Path, git_dir: Path | None) -> dict[str, str]:
     found = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": "/nonexistent",
@@ -117,11 +117,8 @@ def _environment(cwd: Path, git_dir: Path | None, work_tree: Path | None) -> dic
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_DIR": str(git_dir) if git_dir else _NOWHERE,
     }
-    if work_tree:
-        found["GIT_WORK_TREE"] = str(work_tree)
-    for who in ("AUTHOR", "COMMITTER"):
-        found |= {f"GIT_{who}_NAME": "Retrial", f"GIT_{who}_EMAIL": "retrial@localhost"}
-        found[f"GIT_{who}_DATE"] = "946684800 +0000"
+    if git_dir and git_dir != cwd:
+        found["GIT_WORK_TREE"] = str(cwd)
     return found
 
 

@@ -139,9 +139,7 @@ class Folder:
                 apply.write_below(work, path, file)
             # A file may be called `:!x`, which git would take for an order.
             stdin = b"".join(b"./" + encode(path) + b"\0" for path in paths)
-            done = git.run(
-                "check-ignore", "--no-index", "-z", "--stdin", git_dir=git_dir, work_tree=work, cwd=work, stdin=stdin
-            )
+            done = git.run("check-ignore", "--no-index", "-z", "--stdin", git_dir=git_dir, cwd=work, stdin=stdin)
         if done.returncode > 1:
             raise NotMeasured(f"git could not read the .gitignore files: {done.complaint}.")
         return [decode(path.removeprefix(b"./")) for path in done.stdout.split(b"\0")[:-1]]

@@ -548,10 +548,10 @@ def test_the_index_is_the_one_that_git_makes_of_the_commit(tmp_path: Path) -> No
     git.write_index(tmp_path / ".git", files)
 
     def listed() -> bytes:
-        return git.run("ls-files", "--stage", "-z", git_dir=tmp_path / ".git", work_tree=tmp_path, cwd=tmp_path).stdout
+        return git.run("ls-files", "--stage", "-z", git_dir=tmp_path / ".git", cwd=tmp_path).stdout
 
     ours = listed()
-    done = git.run("read-tree", "refs/heads/main", git_dir=tmp_path / ".git", work_tree=tmp_path, cwd=tmp_path)
+    done = git.run("read-tree", "refs/heads/main", git_dir=tmp_path / ".git", cwd=tmp_path)
     assert done.returncode == 0, done.complaint
     assert ours == listed()
     assert ours.count(b"\0") == len(files)
