@@ -29,22 +29,17 @@ class Price:
     def free(self) -> bool:
         return self.prompt == 0.0 and self.completion == 0.0
 
-    def cost(self, prompt_tokens: int, completion_tokens: int, *, cached: int = 0, cache_write: int = 0) -> float:
-        """USD for one call; some of the prompt's tokens may have come from a cache, or been put into it."""
-        tokens = (prompt_tokens, completion_tokens, cached, cache_write)
-        looked_up = _look_up(*self.table, *tokens) if self.table else None
-        if looked_up is not None:
-            return sum(looked_up)
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+    def cost(self, prompt_tokens: int, completion_tokens: int, *, cache_write: int = 0) -> float:
+        """USD for one call; some of the prompt's tokens may be put into a cache."""
+        tokens = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cache_write_tokens=cache_write)
+        return self.of(tokens)
 
     def of(self, usage: Usage) -> float:
         """USD for what was used."""
-        return self.cost(
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            cached=usage.cached_tokens,
-            cache_write=usage.cache_write_tokens,
-        )
+        looked_up = _look_up(self.table, usage) if self.table else None
+        if looked_up is not None:
+            return sum(looked_up)
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
 def price(model: str, given: tuple[float, float] | None) -> Price | None:
@@ -63,7 +58,7 @@ def price(model: str, given: tuple[float, float] | None) -> Price | None:
     if provider is None:
         return None
     table = (_TABLE_NAMES.get(provider.prefix, provider.prefix), rest if slash else model)
-    looked_up = _look_up(*table, 1000, 1000)
+    looked_up = _look_up(table, Usage(prompt_tokens=1000, completion_tokens=1000))
     if looked_up is None:
         return None
     return Price(prompt=looked_up[0] * 1000, completion=looked_up[1] * 1000, table=table)
@@ -88,23 +83,22 @@ def parse_price(text: str) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
-def _look_up(
-    provider: str, model: str, prompt_tokens: int, completion_tokens: int, cached: int = 0, cache_write: int = 0
-) -> tuple[float, float] | None:
+def _look_up(table: tuple[str, str], usage: Usage) -> tuple[float, float] | None:
+    provider, model = table
     if not model:
         return None
     try:
-        from genai_prices import Usage, calc_price
+        import genai_prices
     except ModuleNotFoundError:  # where only one part of ours is used: as if the table were empty
         return None
-    usage = Usage(
-        input_tokens=prompt_tokens,
-        output_tokens=completion_tokens,
-        cache_read_tokens=cached,
-        cache_write_tokens=cache_write,
+    tokens = genai_prices.Usage(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )
     try:
-        found = calc_price(usage, model, provider_id=provider)
+        found = genai_prices.calc_price(tokens, model, provider_id=provider)
     except (LookupError, ValueError):  # not in the table, or priced by something else than tokens
         return None
     return float(found.input_price), float(found.total_price - found.input_price)

@@ -57,20 +57,21 @@ def test_what_comes_from_a_cache_is_cheaper_where_the_table_says_so() -> None:
     known = price("anthropic/claude-opus-4", None)
     assert known is not None
     plain = known.cost(1000, 100)
-    assert known.cost(1000, 100, cached=900) < plain < known.cost(1000, 100, cache_write=900)
-    usage = Usage(prompt_tokens=1000, completion_tokens=100, cached_tokens=900)
-    assert known.of(usage) == known.cost(1000, 100, cached=900)
+    cached = Usage(prompt_tokens=1000, completion_tokens=100, cached_tokens=900)
+    assert known.of(cached) < plain < known.cost(1000, 100, cache_write=900)
 
 
 def test_a_price_that_is_given_makes_no_difference_for_a_cache() -> None:
     given = Price(prompt=1.0, completion=2.0)
-    assert given.cost(1000, 100, cached=900, cache_write=50) == given.cost(1000, 100)
+    usage = Usage(prompt_tokens=1000, completion_tokens=100, cached_tokens=900, cache_write_tokens=50)
+    assert given.of(usage) == given.cost(1000, 100)
 
 
 def test_more_from_the_cache_than_there_was_is_counted_as_if_there_were_none() -> None:
     known = price("gpt-5", None)
     assert known is not None
-    assert known.cost(1000, 100, cached=5000) == pytest.approx(known.cost(1000, 100))
+    usage = Usage(prompt_tokens=1000, completion_tokens=100, cached_tokens=5000)
+    assert known.of(usage) == pytest.approx(known.cost(1000, 100))
 
 
 def test_a_name_for_litellm_has_the_price_that_it_has_without() -> None:
