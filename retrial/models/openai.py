@@ -107,7 +107,9 @@ class OpenAIModel:
                     http_client=self._connections.client(trust_env=not self._endpoint.loopback),
                 )
                 if not self._endpoint.is_openai:
-                    _forget_openai(self._client)
+                    # The client takes these from OpenAI's own variables and would send them to any endpoint.
+                    self._client.organization = self._client.project = self._client.admin_api_key = None
+                    self._client._custom_headers = {}
                 # At the program's end this may run first, and a closed socket can no longer be shut down.
                 weakref.finalize(self, _end, self._asking.closed, self._connections, self._client)
             return self._client
@@ -181,12 +183,6 @@ class Connections:
             opened = info["return_value"].get_extra_info("socket")
             self.all.add(opened)
             self._calls.sockets.add(opened)
-
-
-def _forget_openai(client: openai.OpenAI) -> None:
-    """The client takes these from OpenAI's own variables and would send them to any endpoint."""
-    client.organization = client.project = client.admin_api_key = None
-    client._custom_headers = {}
 
 
 def _broken(cause: BaseException, seconds: float) -> Failure:

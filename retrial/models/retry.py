@@ -94,30 +94,27 @@ class Asking:
                     request.on_lost_reply(again)
             waited += time.monotonic() - ended
 
-    def _trouble(self, failure: Failure, tries: int) -> Backoff:
+    def _wait(self, request: Request, failure: Failure, tries: int, left: float) -> None:
+        """Until the next try may start.
+
+        Raises: ModelError when there may be none; Stopped.
+        """
         rule = failure.rule
-        return Backoff(
+        trouble = Backoff(
             load=rule.load,
             why=f"{self._endpoint.title} {rule.happened}",
             seconds=failure.delay(tries, self._patience.base_delay),
             everybody=failure.retry_after is not None or rule.load is Overload.RATE,
             tries=tries,
         )
-
-    def _wait(self, request: Request, failure: Failure, tries: int, left: float) -> None:
-        """Until the next try may start.
-
-        Raises: ModelError when there may be none; Stopped.
-        """
-        trouble = self._trouble(failure, tries)
         too_long = trouble.seconds > LONGEST_WAIT
         # How often the rate may be limited is for whoever knows how it goes for the others.
         often = tries >= TRIES and trouble.load is not Overload.RATE
-        again = failure.rule.retry and left > 0 and not too_long and not often and not self.closed.is_set()
+        again = rule.retry and left > 0 and not too_long and not often and not self.closed.is_set()
         fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
         what = "asked again after" if again else "given up after"
         _LOG.warning("%s: %s", what, shown(failure, self._endpoint), extra=fields)
         if again and request.on_retry(trouble):
             return
-        asked = failure.retry_after if failure.rule.retry and too_long else None
+        asked = failure.retry_after if rule.retry and too_long else None
         raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 from retrial.errors import ModelError
@@ -113,10 +114,8 @@ def _watch(process: subprocess.Popen[bytes], staging: Path) -> None:
 def _arrived(staging: Path) -> int:
     size = 0
     for path in staging.rglob("*"):
-        try:
+        with suppress(FileNotFoundError):  # pip moves files while we look
             size += path.lstat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # pip moves files while we look
-            continue
     return size
 
 

@@ -196,7 +196,8 @@ class EditChat:
         return file_picker.fitting(wanted, self._sizes, self._offered) if wanted else file_picker.Named()
 
     def _read(self, reply: Reply) -> Edits:
-        files = self._editable_files()
+        # Bytes that are no text stay what they are.
+        files = {path: decode(self._workspace.read(path) or b"") for path in self._offered}
         found = formats.read(self._agent.edit_format, reply, files)
         refused = [edit.path for edit in found.edits if not self._allowed(edit.path)]
         return formats.not_allowed(refused, files) if refused else found
@@ -243,10 +244,6 @@ class EditChat:
         if self._task.read_only:
             text += READ_ONLY + "".join(_listing(path, self._text(path)) for path in self._task.read_only)
         return text
-
-    def _editable_files(self) -> dict[str, str]:
-        """What a parser goes by: bytes that are no text stay what they are."""
-        return {path: decode(self._workspace.read(path) or b"") for path in self._offered}
 
     def _text(self, path: str) -> str:
         """What a model can be shown: no byte order mark, and nothing that is no text."""
