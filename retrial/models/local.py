@@ -93,12 +93,14 @@ class Server:
     """One loaded file; ask it only in a `turn`."""
 
     def __init__(self, native: Any) -> None:
-        self._native = native
+        self._native, self._pid = native, os.getpid()
         self.turn = threading.Semaphore(slots(_cores()))
         self.url = f"{native.listening_address}/v1"
         self.clients: weakref.WeakSet[OpenAIModel] = weakref.WeakSet()
 
     def stop(self) -> None:
+        if self._pid != os.getpid():
+            return
         # The destructor ends the native threads, and waits for ever for one that has an open request.
         for client in list(self.clients):
             client.close()
@@ -118,16 +120,9 @@ def running_server(path: Path) -> Server:
     key = (os.getpid(), path.resolve())
     with _starting:
         if key not in _servers:
-            if not _servers:
-                atexit.register(_stop_all)
             _servers[key] = Server(_start(path))
+            atexit.register(_servers[key].stop)
         return _servers[key]
-
-
-def _stop_all() -> None:
-    for (pid, _), running in _servers.items():
-        if pid == os.getpid():
-            running.stop()
 
 
 def _start(path: Path) -> Any:
