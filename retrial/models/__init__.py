@@ -15,15 +15,16 @@ DEFAULT_PART = "openai"
 """Speaks to every OpenAI-compatible endpoint, so it takes all names that no other part claims."""
 
 
-def part_of(name: str) -> str:
-    """Which part of this folder serves a model's name."""
-    first = name.partition("/")[0]
-    return first if first in registry.names("models") else DEFAULT_PART
+def part_of(name: str) -> tuple[str, str]:
+    """Which part of this folder serves a model's name, and what that part calls it."""
+    first, _, rest = name.partition("/")
+    others = set(registry.names("models")) - {DEFAULT_PART}
+    return (first, rest) if first in others else (DEFAULT_PART, name)
 
 
 def open_model(name: str, settings: ModelSettings) -> Model:
     """Raises: UsageError when it cannot be asked (a missing key, file or package)."""
-    part, own = _part_and_name(name)
+    part, own = part_of(name)
     model: Model = registry.module("models", part).make(ModelContext(options=settings, name=own))
     return model
 
@@ -31,11 +32,6 @@ def open_model(name: str, settings: ModelSettings) -> Model:
 def price_of(name: str, settings: ModelSettings) -> Price | None:
     """What is known of it before it is asked; a part may know more than our table (`known_price`)."""
     found = prices.price(name, settings.price)
-    part, own = _part_and_name(name)
+    part, own = part_of(name)
     known = getattr(registry.module("models", part), "known_price", None) if found is None else None
     return known(own) if known else found
-
-
-def _part_and_name(name: str) -> tuple[str, str]:
-    part = part_of(name)
-    return part, name if part == DEFAULT_PART else name.partition("/")[2]

@@ -58,7 +58,7 @@ def find_route(name: str, api_base: str, environ: Mapping[str, str]) -> Route:
     """
     if not name:
         raise UsageError("Agent 'aider' needs a model: -m NAME")
-    if models.part_of(name) != models.DEFAULT_PART:
+    if models.part_of(name)[0] != models.DEFAULT_PART:
         raise UsageError(
             f"Agent 'aider' asks its model itself, so it cannot have '{name}': name a provider's model, "
             "or one that any OpenAI-compatible server offers with --api-base URL."
