@@ -215,7 +215,11 @@ class Session:
 
 def _model(settings: dict[str, Any], report: Report) -> Any:
     name = settings["model"]
-    _know_as(name, name.removeprefix("openai/"))
+    # aider knows some of OpenAI's models by their plain names only.
+    known = {each.name: each for each in models.MODEL_SETTINGS}
+    plain = name.removeprefix("openai/")
+    if name not in known and plain in known:
+        models.MODEL_SETTINGS.append(dataclasses.replace(known[plain], name=name))
     # One model is measured, so it also does what aider would leave to a weaker one.
     model = WatchedModel(name, weak_model=name, editor_model=name)
     model.report = report
@@ -225,13 +229,6 @@ def _model(settings: dict[str, Any], report: Report) -> Any:
     if settings["reasoning_effort"]:
         model.set_reasoning_effort(settings["reasoning_effort"])
     return model
-
-
-def _know_as(name: str, plain: str) -> None:
-    """aider knows some of OpenAI's models by their plain names only."""
-    known = {each.name: each for each in models.MODEL_SETTINGS}
-    if name not in known and plain in known:
-        models.MODEL_SETTINGS.append(dataclasses.replace(known[plain], name=name))
 
 
 def _usage(reply: Any) -> dict[str, Any]:
@@ -264,17 +261,13 @@ def _reached(error: BaseException | None) -> bool:
     return True
 
 
-def _offline() -> None:
-    """What aider and litellm would ask the network for beside the model."""
-    known = models.model_info_manager
-    known.content, known._cache_loaded = litellm.model_cost, True
-    litellm.disable_hf_tokenizer_download = True
-
-
 def main() -> None:
     report = Report(Path(os.environ["RETRIAL_OUT"]))
     settings = json.loads(Path(os.environ["RETRIAL_SETTINGS"]).read_text(encoding="utf-8"))
-    _offline()
+    # What aider and litellm would ask the network for beside the model.
+    known = models.model_info_manager
+    known.content, known._cache_loaded = litellm.model_cost, True
+    litellm.disable_hf_tokenizer_download = True
     # Not in the workspace; and gone with all that is there, however this ends.
     repomap.RepoMap.TAGS_CACHE_DIR = tempfile.mkdtemp(dir=os.environ["RETRIAL_OUT"])
     try:
