@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from retrial.formats import Format
-from retrial.formats.parsing.search_replace import RULES, contents
+from retrial.formats.parsing.search_replace import EXAMPLE, RULES, contents
 
 PROMPT = f"""\
 You are an expert programmer. Reply with a block for every place that you change, each in this form:
 
 ```
 path/of/file.py
-<<<<<<< SEARCH
-def area(width):
-    return width
-=======
-def area(width, height):
-    return width * height
->>>>>>> REPLACE
+{EXAMPLE}
 ```
 
 The path is the first line inside the fence, exactly as it was given.

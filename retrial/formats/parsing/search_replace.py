@@ -25,6 +25,14 @@ RULES = """\
 Copy the lines under SEARCH from the file exactly, whole lines with their indentation, none left out. They must be in
 the file only once: take as many lines as that needs, and no more. The lines under REPLACE take their place.
 For a new file write no lines under SEARCH. Blocks are applied in order, all of them or none."""
+EXAMPLE = """\
+<<<<<<< SEARCH
+def area(width):
+    return width
+=======
+def area(width, height):
+    return width * height
+>>>>>>> REPLACE"""
 FORM = """\
 <<<<<<< SEARCH
 lines as they are in the file
