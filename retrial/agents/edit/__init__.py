@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -166,8 +167,7 @@ class EditChat:
         unseen = self._unseen(reply, found)
         if unseen.taken:
             self._offered += unseen.taken
-            listings = "".join(_listing(path, self._text(path)) for path in unseen.taken)
-            return (found.problem + file_picker.NOT_SEEN).lstrip() + listings
+            return (found.problem + file_picker.NOT_SEEN).lstrip() + self._listed(unseen.taken)
         if unseen.refused:
             found = Edits(problem=file_picker.no_room(unseen.refused), fault=Fault.NOT_ALLOWED)
         if not found.problem:
@@ -240,14 +240,15 @@ class EditChat:
     def _opening(self) -> str:
         form = REPOSITORY if self._task.whole_repository else TASK
         text = form.format(instructions=self._task.problem_statement, files=self._names)
-        text += "".join(_listing(path, self._text(path)) for path in self._offered)
+        text += self._listed(self._offered)
         if self._task.read_only:
-            text += READ_ONLY + "".join(_listing(path, self._text(path)) for path in self._task.read_only)
+            text += READ_ONLY + self._listed(self._task.read_only)
         return text
 
-    def _text(self, path: str) -> str:
-        """What a model can be shown: no byte order mark, and nothing that is no text."""
-        return (self._workspace.read(path) or b"").decode("utf-8-sig", "replace")
+    def _listed(self, paths: Iterable[str]) -> str:
+        """Files as a model can be shown them: no byte order mark, and nothing that is no text."""
+        contents = ((self._workspace.read(path) or b"").decode("utf-8-sig", "replace") for path in paths)
+        return "".join(map(_listing, paths, contents))
 
 
 def make(context: AgentContext) -> EditAgent:
