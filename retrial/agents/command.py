@@ -34,7 +34,6 @@ class CommandAgent:
         self._command, self._model, self._cell = command, model, cell
 
     def describe(self) -> Facts:
-        """For run.json."""
         return {"name": "command", "command": self._command, **self._cell.describe()}
 
     def solve(self, task: Task, workspace: Workspace, model: Chat, check: WorkspaceCheck) -> AgentResult:

@@ -39,7 +39,6 @@ class LiteLLMModel:
         return self._asking.complete(request, self._ask)
 
     def _ask(self, sent: dict[str, Json], seconds: float) -> Reply | Failure:
-        """One try."""
         import openai
 
         errors = self._litellm.exceptions

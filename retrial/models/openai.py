@@ -61,7 +61,6 @@ class OpenAIModel:
             _end(self._asking.closed, self._connections, client)
 
     def _ask(self, sent: dict[str, Json], seconds: float) -> Reply | Failure:
-        """One try."""
         self._connect()  # before the clock starts: the first time a large package is imported
         with self._connections.within(seconds) as call:
             outcome = self._send(sent, seconds)

@@ -60,7 +60,6 @@ class AiderAgent:
         self._format, self._options = edit_format, options
 
     def describe(self) -> Facts:
-        """For run.json."""
         found = self._installation
         about = {"name": "aider", "version": found.version, "python": found.python_version}
         return {**about, **self._cell.describe()}
