@@ -16,7 +16,7 @@ from typing import Any
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
 from retrial.reports.analysis.rungs import Common
-from retrial.reports.analysis.stats import Rate, mean_and_spread, pass_at_k, rate
+from retrial.reports.analysis.stats import Rate, pass_at_k, rate
 from retrial.reports.scored_row import ScoredRow
 from retrial.store.json_io import FLAT
 from retrial.system.console import first_few, pluralise, printable
@@ -143,7 +143,7 @@ def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> Togethe
     return Together(
         common=Common(measured_by_all=len(common), of=len(tasks), instance_ids=[task.instance_id for task in common]),
         runs=[_row(run, common, place) for place, run in enumerate(runs)],
-        mean=round(mean_and_spread(percents)[0], 2) if percents else None,
+        mean=round(statistics.fmean(percents), 2) if percents else None,
         spread=_spread(percents) if percents else None,
         standard_error_tasks=_standard_error([100 * task.c / task.n for task in common]),
         pass_at={str(k): share for k, (share, _) in pass_at.items()},
@@ -191,7 +191,7 @@ def _percent(common: Sequence[Repeated], place: int) -> float:
 
 def _spread(percents: Sequence[float]) -> Spread:
     return Spread(
-        standard_deviation=_rounded(mean_and_spread(percents)[1]),
+        standard_deviation=round(statistics.stdev(percents), 2) if len(percents) > 1 else None,
         standard_error=_standard_error(percents),
         min=round(min(percents), 2),
         max=round(max(percents), 2),
@@ -202,7 +202,7 @@ def _spread(percents: Sequence[float]) -> Spread:
 def _disagreement(twice: Sequence[Repeated]) -> float | None:
     """How often two repeats of a task disagree: unlike the share of tasks that flip, it does not grow with repeats."""
     share = stats.disagreement((task.n, task.c) for task in twice)
-    return _rounded(None if share is None else 100 * share)
+    return None if share is None else round(100 * share, 2)
 
 
 def _pass_at(tasks: Sequence[Repeated], k: int) -> tuple[float | None, int]:
@@ -225,12 +225,7 @@ def _differing(runs: Sequence[Repeat]) -> dict[str, dict[str, Any]]:
 
 
 def _standard_error(values: Sequence[float]) -> float | None:
-    deviation = mean_and_spread(values)[1] if values else None
-    return None if deviation is None else _rounded(deviation / sqrt(len(values)))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+    return round(statistics.stdev(values) / sqrt(len(values)), 2) if len(values) > 1 else None
 
 
 def flaky(scorings: Sequence[Sequence[ScoredRow]]) -> Flakiness:

@@ -189,19 +189,6 @@ def pass_at_k(tries: int, passed: int, k: int) -> float:
     return 1 - comb(tries - passed, k) / comb(tries, k)
 
 
-def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and the sample standard deviation: unknown, None, of fewer than two.
-
-    Raises: ValueError of none.
-    """
-    if not values:
-        raise ValueError("there is no mean of nothing")
-    mean = fsum(values) / len(values)
-    if len(values) == 1:
-        return mean, None
-    return mean, sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
 def disagreement(tasks: Iterable[tuple[int, int]]) -> float | None:
     """How often two repeats of a task disagree, on average, from (repeats, resolved) of each; None if none has two."""
     found = [2 * passed * (tries - passed) / (tries * (tries - 1)) for tries, passed in tasks if tries > 1]

@@ -16,7 +16,6 @@ from retrial.reports.analysis.stats import (
     disagreement,
     holm,
     mcnemar,
-    mean_and_spread,
     paired_interval,
     pass_at_k,
     tasks_needed,
@@ -227,19 +226,6 @@ def test_pass_at_k_has_no_bias() -> None:
 def test_pass_at_k_of_what_cannot_be_is_refused(tries: int, passed: int, k: int) -> None:
     with pytest.raises(ValueError, match="cannot be told"):
         pass_at_k(tries, passed, k)
-
-
-@given(st.lists(st.floats(-100, 100), min_size=2, max_size=30))
-def test_mean_and_spread_are_those_of_the_standard_library(values: list[float]) -> None:
-    from statistics import fmean, stdev
-
-    assert mean_and_spread(values) == pytest.approx((fmean(values), stdev(values)), abs=1e-9)
-
-
-def test_one_value_has_no_spread() -> None:
-    assert mean_and_spread([40.0]) == (40.0, None)
-    with pytest.raises(ValueError, match="nothing"):
-        mean_and_spread([])
 
 
 def test_the_flip_rate_is_how_often_two_repeats_disagree() -> None:
