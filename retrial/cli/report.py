@@ -65,7 +65,7 @@ def _score(options: ReportOptions, outputs: Outputs, scoring: ScoringInput) -> i
     print(terminal.painted("\n\n".join(told)))
     print(f"\nResults: {scoring.run.results_path}")
     print("\n".join(write.write(outputs, scoring.run, results)))
-    incomplete = report.not_measured or (report.shards and report.shards.missing) or scoring.problems
+    incomplete = report.not_measured or (results.shards and results.shards.missing) or scoring.problems
     missed = gate.check(options, results) if _is_gated(options) else ExitCode.DONE
     return missed or (ExitCode.NOT_MEASURED if incomplete else ExitCode.DONE)
 

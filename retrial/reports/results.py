@@ -23,7 +23,7 @@ from retrial.reports.records import (
     UnmeasuredAttempt,
 )
 from retrial.reports.scored_row import ScoredRow
-from retrial.store.manifest import MergedShards
+from retrial.store.manifest import Manifest
 from retrial.store.records import PredictionSummary
 from retrial.types import Outcome, Status
 
@@ -63,22 +63,8 @@ class Report:
     """Of all calls ever made in this run, finished or not."""
     unsettled: float | None = 0.0
     """USD more that replies which did not arrive may have cost; None where nobody knows."""
-    started: str = ""
-    command: str = ""
-    """How phase 1 was called."""
-    visible_tests: str | None = None
-    """How phase 1 chose them, where there was a choice."""
-    agent_isolated: bool | None = None
-    """It saw nothing but what it was given; None where nobody knows."""
-    rungs: tuple[str, ...] = ()
-    """Titles of the ladder's, in order; empty where predictions come from several ladders, or from none."""
-    reasoning_effort: str = ""
-    shards: MergedShards | None = None
-    """Of a run made of shards: which there are, and which are missing."""
-    prior: tuple[str, ...] = ()
-    """Runs whose results selected its tasks."""
-    unpriced: tuple[str, ...] = ()
-    """Models without a known price."""
+    manifest: Manifest = field(default_factory=Manifest)
+    """How the predictions were made, as far as that is known."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
     """What `--attempts` found out of patches that were not chosen: task → patch → verdict."""
@@ -107,10 +93,21 @@ class Report:
         return {row.task.instance_id for row in self.scored if row.verdict.resolved}
 
     @property
+    def rungs(self) -> tuple[str, ...]:
+        """Titles of the ladder's, in order; empty where predictions come from several ladders, or from none."""
+        return tuple(self.manifest.setting("models") or ())
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """Of a run made of several with ladders of their own: their names, in order. Shards share one."""
-        found = self.provenance.get("sources")
-        return tuple(map(str, found)) if isinstance(found, list | tuple) and not self.rungs else ()
+        return () if self.rungs else self.manifest.sources or ()
+
+    @property
+    def reasoning_effort(self) -> str:
+        """Of the run, or of its models where they differ."""
+        own = [each.get("reasoning_effort") for each in self.manifest.setting("model_options") or ()]
+        effort = str(self.manifest.setting("reasoning_effort") or "")
+        return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort
 
     def tries(self) -> dict[str, TaskAttempts]:
         """What is known of every attempt, by task; nothing for files made elsewhere."""
@@ -127,16 +124,16 @@ class Report:
 
 def results(report: Report) -> Results:
     """The content of results.json."""
-    found, tries = _measured_cases(report), report.tries()
+    found, tries, manifest = _measured_cases(report), report.tries(), report.manifest
     measured = [tries[row.task.instance_id] for row in report.measured if row.task.instance_id in tries]
     return Results(
         lists=_lists(report),
         run=report.run,
-        shards=report.shards,
+        shards=manifest.shards,
         benchmark=report.benchmark,
-        visible_tests=report.visible_tests,
-        prior=list(report.prior),
-        agent_isolated=report.agent_isolated,
+        visible_tests=manifest.setting("visible_tests"),
+        prior=list(manifest.prior),
+        agent_isolated=manifest.agent.isolated,
         agent_failed=report.agent_failed or None,
         tamper=_tamper(report),
         totals=totals(report),
@@ -162,7 +159,7 @@ def results(report: Report) -> Results:
         unsettled=report.unsettled,
         provenance=dict(report.provenance),
         aider=aider_summary.build(
-            report.run, found, report.command, date=report.started[:10], reasoning_effort=report.reasoning_effort
+            report.run, found, manifest.command, date=manifest.started[:10], reasoning_effort=report.reasoning_effort
         ),
         instances=[_instance(report, row, tries.get(row.task.instance_id)) for row in report.scored],
     )

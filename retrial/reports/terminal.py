@@ -155,8 +155,8 @@ def _remarks(report: Report, results: Results) -> list[str]:
     lines += _calibrated(report, results)
     if whole.of != results.rate.of:
         lines.append(f"of benchmark  {whole.text} of all {whole.of} tasks, the missing ones counted as unresolved")
-    if report.prior:
-        lines.append(f"selection     {what_was_left(report.prior)}; the rate covers only those")
+    if results.prior:
+        lines.append(f"selection     {what_was_left(results.prior)}; the rate covers only those")
     if report.official_differs:
         lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
     if report.records:
@@ -170,7 +170,7 @@ def summary(report: Report, results: Results) -> list[str]:
     shown, counted = results.rate, results.totals
     why = Counter(str(row.verdict.outcome) for row in report.measured if not row.verdict.resolved)
     details = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in why.most_common())
-    date = f"{report.started[:10]}, " if report.started else ""
+    date = f"{report.manifest.started[:10]}, " if report.manifest.started else ""
     return [
         f"{results.benchmark}, {', '.join(results.by_model) or 'nothing'}, {date}Retrial {__version__}",
         f"resolved      {counted.resolved}",
@@ -254,7 +254,7 @@ def _statistics(found: Statistics) -> list[str]:
 
 def _cost(found: Statistics, report: Report) -> list[str]:
     if found.spent is None:
-        why = no_price(report.unpriced) if report.unpriced else "some costs were not reported"
+        why = no_price(report.manifest.unpriced) if report.manifest.unpriced else "some costs were not reported"
         return [f"cost          unknown ({why})"]
     more = (
         f"{money(found.cost_per_instance)} a task, "

@@ -164,7 +164,6 @@ def _score_all(
 def _report(
     scoring: ScoringInput, scored: tuple[ScoredRow, ...], skipped: Mapping[str, str], where: Mapping[str, object]
 ) -> Report:
-    manifest = scoring.run.manifest()
     return Report(
         run=scoring.run.name,
         benchmark=scoring.benchmark.name,
@@ -177,15 +176,7 @@ def _report(
         records=scoring.records,
         spent=scoring.run.spent(),
         unsettled=scoring.run.unsettled(),
-        started=manifest.started,
-        command=manifest.command,
-        visible_tests=manifest.setting("visible_tests"),
-        agent_isolated=manifest.agent.isolated,
-        shards=manifest.shards,
-        prior=manifest.prior,
-        unpriced=manifest.unpriced,
-        rungs=tuple(manifest.setting("models") or ()),
-        reasoning_effort=_reasoning_effort(manifest),
+        manifest=scoring.run.manifest(),
         provenance={
             **scoring.source,
             "benchmark": dict(scoring.benchmark.provenance),
@@ -193,13 +184,6 @@ def _report(
             "retrial": __version__,
         },
     )
-
-
-def _reasoning_effort(manifest: Manifest) -> str:
-    """Of the run, or of its models where they differ."""
-    own = [each.get("reasoning_effort") for each in manifest.setting("model_options") or ()]
-    effort = str(manifest.setting("reasoning_effort") or "")
-    return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort
 
 
 def _score_attempts(

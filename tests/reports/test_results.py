@@ -13,6 +13,7 @@ from retrial.reports.terminal import render
 from retrial.score.save import scored_row
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
+from retrial.store.manifest import Manifest
 from retrial.store.records import patch_id
 from retrial.types import Outcome, Verdict
 from tests.support.rows import PASSED, attempt, edit, graded, output, record, row, summary
@@ -143,7 +144,7 @@ AIDER = """
 
 
 def test_aiders_summary_has_every_field_under_its_own_name() -> None:
-    found = content(report(*ROWS, records=RECORDS, reasoning_effort="high"))["aider"]
+    found = content(report(*ROWS, records=RECORDS, manifest=Manifest(identity={"reasoning_effort": "high"})))["aider"]
     assert set(found) == set(AIDER.split())
     assert (found["test_cases"], found["reasoning_effort"], found["thinking_tokens"]) == (5, "high", None)
 
@@ -160,7 +161,7 @@ def test_aiders_sums_are_of_first_attempts_as_the_records_have_them() -> None:
 
 
 def test_the_ladder_is_in_the_results_and_printed() -> None:
-    found = report(*ROWS, records=RECORDS, rungs=("m:whole", "n:diff"))
+    found = report(*ROWS, records=RECORDS, manifest=Manifest(identity={"models": ["m:whole", "n:diff"]}))
     rows = content(found)["ladder"]
     assert [(row["rung"], row["attempts"], row["resolved"]) for row in rows] == [("m:whole", 6, 1), ("n:diff", 1, 1)]
     assert [line.split()[0] for line in render(found, results(found)).splitlines() if ":" in line.split(" ")[0]] == [
@@ -210,7 +211,8 @@ def test_of_an_official_log_the_end_is_shown_and_of_others_the_beginning() -> No
 
 @pytest.mark.parametrize("kind", [None, "original"])
 def test_how_visible_tests_were_chosen_stands_on_top(kind: str | None) -> None:
-    assert content(report(*ROWS, visible_tests=kind))["visible_tests"] == kind
+    found = report(*ROWS, manifest=Manifest(identity={"visible_tests": kind}))
+    assert content(found)["visible_tests"] == kind
 
 
 def test_a_summary_has_what_is_counted_and_none_of_the_bulk() -> None:

@@ -19,6 +19,7 @@ from retrial.reports.results import Report, results
 from retrial.reports.terminal import render, summary
 from retrial.score.predictions_file import Submission
 from retrial.score.save import scored_row
+from retrial.store.manifest import Manifest
 from retrial.types import Outcome, Status
 from tests.support.rows import attempt, record, row
 from tests.support.rows import summary as brief
@@ -43,8 +44,7 @@ def test_the_summary_to_paste_has_ten_lines_at_the_most_and_names_what_was_run()
         scored=rows,
         skipped={"x": "old"},
         records={each.task.instance_id: brief(record(each.task.instance_id, attempt())) for each in rows},
-        started="2026-01-02T03:04:05+00:00",
-        visible_tests="original",
+        manifest=Manifest(started="2026-01-02T03:04:05+00:00", identity={"visible_tests": "original"}),
     )
     lines = summary(report, results(report))
     assert len(lines) <= 10

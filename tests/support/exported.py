@@ -11,6 +11,7 @@ from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.score.save import scored_row
 from retrial.score.scorer import Scored
+from retrial.store.manifest import AgentFacts, Manifest
 from retrial.store.runs import Run
 from retrial.types import Outcome, Status, Verdict
 from tests.support.rows import attempt, record, row, summary
@@ -25,6 +26,12 @@ PROVENANCE = {
     "sandbox": {"sandbox": "docker", "version": "1"},
     "retrial": "0.1.0",
 }
+MANIFEST = Manifest(
+    agent=AgentFacts(isolated=True),
+    identity={"visible_tests": "nearby"},
+    started="2026-11-16T23:50:35+00:00",
+    command="python harness.py",
+)
 
 
 def verdict(outcome: Outcome, reason: str = "why", **fields: Any) -> Verdict:
@@ -51,10 +58,7 @@ def content(scored: Sequence[Scored], **fields: Any) -> Results:
         "benchmark_size": 10,
         "visible_is_hidden": False,
         "provenance": PROVENANCE,
-        "agent_isolated": True,
-        "visible_tests": "nearby",
-        "started": "2026-11-16T23:50:35+00:00",
-        "command": "python harness.py",
+        "manifest": MANIFEST,
         **fields,
     }
     return results(Report(scored=tuple(map(scored_row, scored)), **known))

@@ -19,6 +19,7 @@ from retrial.score.scorer import Scored, eval_log
 from retrial.store import journal, transcript
 from retrial.store.events import AttemptEnded, AttemptStarted, Event, Question, Replied, Requested, VisibleChecked
 from retrial.store.json_io import decode
+from retrial.store.manifest import AgentFacts, Manifest
 from retrial.store.records import PredictionSummary, attempt_record, prediction_record, summary
 from retrial.store.runs import Run
 from retrial.types import Environment, Outcome, Status, Task, Verdict
@@ -84,10 +85,12 @@ def _report(name: str, rows: list[ScoredRow], records: dict[str, PredictionSumma
         skipped={"java_old_1": "needs Java 17 or newer, and there is 11"},
         records=records,
         spent=spent,
-        started="2026-01-02T03:04:05+00:00",
-        command="python harness.py -b synthetic -m openai/gpt-small:whole -m anthropic/claude-large:diff --tries 2",
-        agent_isolated=True,
-        rungs=tuple(f"{model}:{edit_format}" for model, edit_format, _ in MODELS),
+        manifest=Manifest(
+            started="2026-01-02T03:04:05+00:00",
+            command="python harness.py -b synthetic -m openai/gpt-small:whole -m anthropic/claude-large:diff --tries 2",
+            agent=AgentFacts(isolated=True),
+            identity={"models": [f"{model}:{edit_format}" for model, edit_format, _ in MODELS]},
+        ),
         provenance={"benchmark": {"source": "synthetic", "digest": "0123456789abcdef"}, "retrial": "test"},
     )
 

@@ -11,6 +11,7 @@ from retrial.errors import UsageError
 from retrial.reports.analysis.pairs import corrected, pair, row
 from retrial.reports.analysis.run_conditions import differences, read_results
 from retrial.store.json_io import to_json
+from retrial.store.manifest import AgentFacts, Manifest
 from tests.support.plain import plain
 from tests.support.rows import attempt, summary
 from tests.support.rows import record as record_of
@@ -166,8 +167,10 @@ def test_other_conditions_are_warned_of(config: dict[str, Any], provenance: dict
 
 
 def test_what_results_alone_can_tell_is_warned_of() -> None:
-    assert warnings(visible_tests="all") == []
-    first, second = side("A", "+", visible_tests="all"), side("B", "+", visible_tests="none", agent_isolated=False)
+    first = side("A", "+", manifest=Manifest(identity={"visible_tests": "all"}))
+    isolated = AgentFacts(isolated=False)
+    second = side("B", "+", manifest=Manifest(identity={"visible_tests": "none"}, agent=isolated))
+    assert differences(side("B", "+"), first).warnings == ()
     assert differences(first, second).warnings == ("visible_tests differs: all in A, none in B",)
     retried = side("B", "+", records={"task-0000": summary(record_of("task-0000", attempt(1), attempt(2), chosen=2))})
     assert differences(side("A", "+"), retried).warnings == ("attempts differs: 1 in A, 2+ in B",)

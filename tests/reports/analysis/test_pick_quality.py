@@ -17,6 +17,7 @@ from retrial.reports.analysis.stats import rate
 from retrial.reports.results import Report, results
 from retrial.reports.terminal import render
 from retrial.score.save import save_attempt, scored_row
+from retrial.store.manifest import Manifest
 from retrial.store.records import patch_id
 from retrial.store.runs import Run
 from retrial.types import Outcome, Verdict
@@ -39,6 +40,7 @@ WHOLE = {
 }
 RECORDS = {name: summary(each) for name, each in WHOLE.items()}
 CHOSEN = {"one": RIGHT, "two": WRONG, "three": WRONG, "four": RIGHT}
+LADDER = Manifest(identity={"models": ["m:whole"]})
 OTHERS = {"two": {"b": RIGHT}, "three": {"e": RIGHT}}
 
 
@@ -150,7 +152,7 @@ def report(**fields: Any) -> Report:
     scored = [
         row(name, Verdict(outcome=outcome, seconds=2.0 + place)) for place, (name, outcome) in enumerate(CHOSEN.items())
     ]
-    known = {"records": RECORDS, "rungs": ("m:whole",), **fields}
+    known = {"records": RECORDS, "manifest": LADDER, **fields}
     return Report(
         run="R",
         benchmark="bench",
@@ -230,8 +232,10 @@ def test_shards_of_one_run_are_one_ladder_and_other_runs_have_their_own() -> Non
     records = {name: summary(record(name, each)) for name, each in zip(("one", "two"), goes, strict=True)}
     rows = [scored_row(row(name, Outcome.TESTS_FAILED)) for name in records]
     common: dict[str, Any] = {"run": "R", "benchmark": "b", "benchmark_size": 2, "visible_is_hidden": False}
-    both = {"scored": tuple(rows), "records": records, "provenance": {"sources": ["A", "B"]}, **common}
-    shards, runs = content(Report(**both, rungs=("m:whole",))), content(Report(**both))
+    both = {"scored": tuple(rows), "records": records, **common}
+    shards, runs = (
+        content(Report(**both, manifest=replace(known, sources=("A", "B")))) for known in (LADDER, Manifest())
+    )
     assert [(each["rung"], each["run"], each["tasks"]) for each in shards["economics"]["rungs"]] == [
         ("m:whole", None, 2)
     ]
@@ -256,6 +260,6 @@ def test_a_task_says_what_its_attempts_took_and_the_run_what_all_took() -> None:
             for name, seconds in (("four", 5.0), ("three", 4.0), ("two", 3.0), ("one", 2.0))
         ],
     }
-    elsewhere = content(report(records={}, rungs=()))
+    elsewhere = content(report(records={}, manifest=Manifest()))
     assert elsewhere["time"]["model_seconds"] is None
     assert (elsewhere["economics"], elsewhere["picker"]) == ({}, {})

@@ -11,6 +11,7 @@ import json
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from retrial.reports.exports import aider, code, hugging_face, junit, line, mark
 from retrial.reports.exports import csv as csv_export
 from retrial.reports.exports.junit import for_xml
 from retrial.reports.records import Results
+from retrial.store.manifest import AgentFacts
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
-from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records, verdict
+from tests.support.exported import HOSTILE, MANIFEST, PROVENANCE, a_run, content, one_of_each, records, verdict
 from tests.support.rows import attempt, row
 
 LONG = 5_000_000
@@ -275,7 +277,9 @@ def test_the_aider_record_leaves_out_what_is_unknown(run: Run) -> None:
 
 def test_the_aider_record_is_yaml_whatever_the_model_is_called(run: Run) -> None:
     odd = [attempt(model=f"on: {HOSTILE}", edit_format="1.0")]
-    read, _ = the_record(run, content(one_of_each(), records=records("good", attempts=odd), command=HOSTILE))
+    read, _ = the_record(
+        run, content(one_of_each(), records=records("good", attempts=odd), manifest=replace(MANIFEST, command=HOSTILE))
+    )
     assert read["model"].startswith("on: red")
     assert read["edit_format"] == "1.0"
 
@@ -317,7 +321,8 @@ def test_the_hub_gets_nothing_that_no_model_made(run: Run) -> None:
 
 
 def test_the_hub_entry_says_what_stands_against_it(run: Run) -> None:
-    text = hugging_face.render(run, content(one_of_each(HOSTILE), visible_tests="original", agent_isolated=False))
+    forbidden = replace(MANIFEST, identity={"visible_tests": "original"}, agent=AgentFacts(isolated=False))
+    text = hugging_face.render(run, content(one_of_each(HOSTILE), manifest=forbidden))
     assert text is not None
     assert b"# Against it: Visible tests were chosen by the hidden ones" in text
     assert b"agent not isolated" in text

@@ -19,10 +19,11 @@ from retrial.reports.exports import submission
 from retrial.score import official_report
 from retrial.score.scorer import Scored
 from retrial.store.json_io import read_json, to_json
+from retrial.store.manifest import AgentFacts
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
 from retrial.types import Outcome
-from tests.support.exported import HOSTILE, PROVENANCE, a_run, content, one_of_each, records
+from tests.support.exported import HOSTILE, MANIFEST, PROVENANCE, a_run, content, one_of_each, records
 from tests.support.rows import CHECK, FAILED, PASSED, TREE, attempt, graded, output, row
 
 OFFICIAL = {"patch.diff", "report.json", "test_output.txt", "eval.sh"}
@@ -100,12 +101,20 @@ def test_retries_chosen_by_visible_tests_are_best_of_k(tmp_path: Path) -> None:
     assert notes == []
 
 
+def shown_tests(how: str) -> dict[str, Any]:
+    return {"manifest": replace(MANIFEST, identity={"visible_tests": how})}
+
+
 @pytest.mark.parametrize(
     ("fields", "said", "unticked"),
     [
-        ({"visible_tests": "original"}, "chosen by the hidden ones", "- [ ] Not allowed: visible tests"),
-        ({"visible_tests": "nearby+original"}, "chosen by the hidden ones", "- [ ] Not allowed: visible tests"),
-        ({"agent_isolated": False}, "was not isolated", "- [ ] The agent was not isolated"),
+        (shown_tests("original"), "chosen by the hidden ones", "- [ ] Not allowed: visible tests"),
+        (shown_tests("nearby+original"), "chosen by the hidden ones", "- [ ] Not allowed: visible tests"),
+        (
+            {"manifest": replace(MANIFEST, agent=AgentFacts(isolated=False))},
+            "was not isolated",
+            "- [ ] The agent was not isolated",
+        ),
         ({"benchmark_size": 300}, "297 of 300 tasks have no prediction", ""),
         ({"provenance": {**PROVENANCE, "file": "x.jsonl"}}, "made elsewhere", "- [ ] TODO: in how many attempts"),
         (
