@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from retrial.errors import ExitCode, UsageError
 from retrial.options import ReportOptions
 from retrial.reports import comparison_table, write
-from retrial.reports.analysis import repeats as repeat_statistics
+from retrial.reports.analysis import repeats
 from retrial.reports.analysis.repeats import Together
-from retrial.reports.analysis.rungs import SideBySide, side_by_side
+from retrial.reports.analysis.rungs import GroupMember, SideBySide, side_by_side
 from retrial.reports.analysis.selected_tasks import what_was_left
 from retrial.reports.records import GroupResults
-from retrial.reports.results import Report, compared
+from retrial.reports.results import group_member
 from retrial.reports.write import Outputs
 from retrial.score import inputs
-from retrial.score.inputs import ScoringInput
-from retrial.score.run import repeat_of, score_run
+from retrial.score.run import score_run
 from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system import paths
@@ -31,20 +30,17 @@ def score(options: ReportOptions, group: Run) -> int:
     manifest = group.manifest()
     _refuse(options, group.name, manifest.runs)
     missing = [each.run for each in manifest.runs if not Run(paths.home(), each.run).exists()]
+    members = list(_scored(options, group))
     if manifest.kind == "repeats":
-        runs = [repeat_of(report, scoring, each.seed or 0) for each, scoring, report in _scored(options, group)]
-        unmeasured = any(each.not_measured for each in runs)
-        together = repeat_statistics.together(runs, missing)
+        together = repeats.together(members, missing)
         results, shown = _results(group, together), comparison_table.render_repeats(together)
     else:
-        cells = [compared(report, each.model, each.edit_format) for each, _, report in _scored(options, group)]
-        unmeasured = any(each.not_measured for each in cells)
-        grid = side_by_side(cells, missing)
+        grid = side_by_side(members, missing)
         results, shown = _results(group, grid), comparison_table.render_grid(grid)
     group.write_results(results)
     print("\n".join([shown, *(f"note: {each}" for each in results.selection)]))
     print("\n".join(write.write_comparison(group, results)))
-    return ExitCode.NOT_MEASURED if missing or unmeasured else ExitCode.DONE
+    return ExitCode.NOT_MEASURED if missing or any(each.not_measured for each in members) else ExitCode.DONE
 
 
 def _refuse(options: ReportOptions, name: str, runs: Sequence[ListedRun]) -> None:
@@ -55,7 +51,7 @@ def _refuse(options: ReportOptions, name: str, runs: Sequence[ListedRun]) -> Non
             raise UsageError(f"--{flag} is about one run, and '{name}' is {len(runs)}: name one, '{runs[0].run}'.")
 
 
-def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[ListedRun, ScoringInput, Report]]:
+def _scored(options: ReportOptions, group: Run) -> Iterator[GroupMember]:
     """Each run that has files, one after the other."""
     manifest = group.manifest()
     for place, each in enumerate(manifest.runs, start=1):
@@ -63,14 +59,13 @@ def _scored(options: ReportOptions, group: Run) -> Iterator[tuple[ListedRun, Sco
         if run.exists():
             title = f"{manifest.kind.capitalize()} {group.name}"
             say(f"{title}: run {place} of {len(manifest.runs)}, {run.name}")
-            scoring = inputs.from_run(options, run)
-            report, results = score_run(options, scoring)
+            report, results = score_run(options, inputs.from_run(options, run))
             print("\n".join(write.write(Outputs(), run, results)))
             if report.agent_failed:
                 print(f"{run.name}: {report.agent_failed}\n")
             if results.repeats:
-                print(f"{run.name}\n{repeat_statistics.told(results.repeats)}\n")
-            yield each, scoring, report
+                print(f"{run.name}\n{repeats.told(results.repeats)}\n")
+            yield group_member(each, report)
 
 
 def _results(group: Run, found: SideBySide | Together) -> GroupResults:

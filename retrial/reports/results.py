@@ -11,7 +11,8 @@ from itertools import groupby
 from retrial.chat import Usage
 from retrial.reports.analysis import aider_summary, cases, ladder_value, rungs, stats
 from retrial.reports.analysis.cases import Case, Judged, OutcomeResolver, TaskAttempts, from_records
-from retrial.reports.analysis.rungs import Compared, ModelRow
+from retrial.reports.analysis.repeats import CONDITIONS
+from retrial.reports.analysis.rungs import GroupMember, ModelRow
 from retrial.reports.analysis.stats import MeasuredRate, Rate
 from retrial.reports.records import (
     InstanceRow,
@@ -23,7 +24,7 @@ from retrial.reports.records import (
     UnmeasuredAttempt,
 )
 from retrial.reports.scored_row import ScoredRow
-from retrial.store.manifest import Manifest
+from retrial.store.manifest import ListedRun, Manifest
 from retrial.store.records import PredictionSummary
 from retrial.types import Outcome, Status
 
@@ -251,16 +252,17 @@ def _measured_cases(report: Report) -> list[Case]:
     return from_records((record for record in found if record), report.resolved_ids)
 
 
-def compared(report: Report, model: str, edit_format: str) -> Compared:
-    """What a comparison of several runs needs of this one."""
-    return Compared(
-        run=report.run,
-        model=model,
-        edit_format=edit_format,
+def group_member(listed: ListedRun, report: Report) -> GroupMember:
+    """What is compared of this run with the others of its group."""
+    return GroupMember(
+        listed=listed,
         measured=tuple(_measured_cases(report)),
         not_measured=report.not_measured,
         skipped=report.skipped,
+        void=report.void,
         spent=report.spent,
+        patches={key: cases.chosen_patch(record) for key, record in report.records.items()},
+        conditions={name: getattr(report.manifest, name) for name in CONDITIONS},
     )
 
 

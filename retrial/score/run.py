@@ -13,8 +13,8 @@ from retrial import GRADING, __version__
 from retrial.errors import PatchError
 from retrial.options import ReportOptions
 from retrial.patches.parser import Change, parse
-from retrial.reports.analysis.cases import Judged
-from retrial.reports.analysis.repeats import CONDITIONS, Repeat, flaky
+from retrial.reports.analysis.cases import Judged, chosen_patch
+from retrial.reports.analysis.repeats import flaky
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
 from retrial.reports.scored_row import ScoredRow
@@ -61,22 +61,6 @@ def score_run(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Re
     content = replace(content, repeats=flaky(scorings))
     scoring.run.write_results(content)
     return report, content
-
-
-def repeat_of(report: Report, scoring: ScoringInput, seed: int) -> Repeat:
-    """A run that was scored, as one of several with the same settings."""
-    manifest = scoring.run.manifest()
-    return Repeat(
-        run=report.run,
-        seed=seed,
-        resolved={row.task.instance_id: row.verdict.resolved for row in report.measured},
-        not_measured=report.not_measured,
-        skipped=report.skipped,
-        void=report.void,
-        spent=report.spent,
-        patches={each.instance_id: each.patch for each in scoring.submissions},
-        conditions={name: getattr(manifest, name) for name in CONDITIONS},
-    )
 
 
 def _score_once(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, Results]:
@@ -218,8 +202,7 @@ def _others(record: PredictionSummary) -> dict[str, int]:
     found: dict[str, int] = {}
     for attempt in record.all_results:
         found.setdefault(attempt.patch_id, attempt.number)
-    left_out = {"", *(each.patch_id for each in record.all_results if each.number == record.number)}
-    return {patch: number for patch, number in found.items() if patch not in left_out}
+    return {patch: number for patch, number in found.items() if patch not in ("", chosen_patch(record))}
 
 
 def _jobs(run: Run, wanted: Mapping[str, Mapping[str, int]]) -> Iterator[Other]:

@@ -98,6 +98,11 @@ def from_records(records: Iterable[PredictionSummary], resolved: Collection[str]
     ]
 
 
+def chosen_patch(record: PredictionSummary) -> str:
+    """Its id."""
+    return next((each.patch_id for each in record.all_results if each.number == record.number), "")
+
+
 def split(found: Iterable[Case], name: Callable[[AttemptSummary], str]) -> dict[str, list[Case]]:
     """By what an attempt is called, in the order in which the names are met."""
     groups: dict[str, list[Case]] = {}
@@ -240,11 +245,8 @@ class OutcomeResolver:
 
     def tries(self, record: PredictionSummary, outcome: Outcome) -> TaskAttempts:
         """`outcome` is that of the chosen patch."""
-        chosen = next((each.patch_id for each in record.all_results if each.number == record.number), "")
-        verdicts = {
-            **self.judged.get(record.instance_id, {}),
-            chosen: Judged(outcome=outcome, number=record.number),
-        }
+        chosen = Judged(outcome=outcome, number=record.number)
+        verdicts = {**self.judged.get(record.instance_id, {}), chosen_patch(record): chosen}
         found = zip(record.all_results, self._places(record.all_results), strict=True)
         return TaskAttempts(
             instance_id=record.instance_id,

@@ -15,7 +15,7 @@ from typing import Any
 
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
-from retrial.reports.analysis.rungs import Common
+from retrial.reports.analysis.rungs import Common, GroupMember
 from retrial.reports.analysis.stats import Rate, pass_at_k, rate
 from retrial.reports.scored_row import ScoredRow
 from retrial.store.json_io import FLAT
@@ -29,22 +29,6 @@ IDENTICAL = (
 CONDITIONS = ("sandbox", "limits", "versions", "served")
 """Of a run.json: what should be the same where seeds alone are to differ."""
 SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat:
-    """One of several runs on the same tasks, scored."""
-
-    run: str
-    seed: int
-    resolved: Mapping[str, bool]
-    """Of all that was measured."""
-    not_measured: Mapping[str, str] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    void: Mapping[str, str] = field(default_factory=dict)
-    spent: Usage = field(default_factory=Usage)
-    patches: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +117,7 @@ class Flakiness:
     not_measured: Sequence[str]
 
 
-def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> Together:
+def together(runs: Sequence[GroupMember], not_started: Sequence[str] = ()) -> Together:
     tasks = _tasks(runs)
     common = [task for task in tasks if task.n == len(runs)]
     twice = [task for task in tasks if task.n > 1]
@@ -162,21 +146,22 @@ def together(runs: Sequence[Repeat], not_started: Sequence[str] = ()) -> Togethe
     )
 
 
-def _tasks(runs: Sequence[Repeat]) -> list[Repeated]:
+def _tasks(runs: Sequence[GroupMember]) -> list[Repeated]:
     """All that any run was asked for and could have measured, by id."""
-    names = sorted({key for run in runs for key in (*run.resolved, *run.not_measured)})
-    found = {name: tuple(run.resolved.get(name) for run in runs) for name in names}
+    resolved = [{case.instance_id: case.resolved for case in run.measured} for run in runs]
+    names = sorted({key for run, own in zip(runs, resolved, strict=True) for key in (*own, *run.not_measured)})
+    found = {name: tuple(own.get(name) for own in resolved) for name in names}
     return [
         Repeated(instance_id=name, resolved=own, n=len(own) - own.count(None), c=own.count(True))
         for name, own in found.items()
     ]
 
 
-def _row(run: Repeat, common: Sequence[Repeated], place: int) -> RepeatRow:
+def _row(run: GroupMember, common: Sequence[Repeated], place: int) -> RepeatRow:
     return RepeatRow(
-        run=run.run,
-        seed=run.seed,
-        rate=rate(sum(run.resolved.values()), len(run.resolved)),
+        run=run.listed.run,
+        seed=run.listed.seed or 0,
+        rate=rate(sum(case.resolved for case in run.measured), len(run.measured)),
         rate_common=rate(sum(bool(task.resolved[place]) for task in common), len(common)),
         not_measured=len(run.not_measured),
         skipped=len(run.skipped),
@@ -219,9 +204,9 @@ def identical(runs: Sequence[Mapping[str, str]]) -> bool:
     return any(runs[0][key] for key in shared) and all(run[key] == runs[0][key] for run in runs for key in shared)
 
 
-def _differing(runs: Sequence[Repeat]) -> dict[str, dict[str, Any]]:
-    found = {name: {run.run: run.conditions.get(name) for run in runs} for name in CONDITIONS}
-    return {name: own for name, own in found.items() if any(each != own[runs[0].run] for each in own.values())}
+def _differing(runs: Sequence[GroupMember]) -> dict[str, dict[str, Any]]:
+    found = {name: {run.listed.run: run.conditions.get(name) for run in runs} for name in CONDITIONS}
+    return {name: own for name, own in found.items() if any(each != own[runs[0].listed.run] for each in own.values())}
 
 
 def _standard_error(values: Sequence[float]) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from retrial.chat import Usage
 from retrial.reports.analysis import aider_summary, cases
@@ -15,20 +16,8 @@ from retrial.reports.analysis.aider_summary import Quality
 from retrial.reports.analysis.cases import Case, Took
 from retrial.reports.analysis.stats import Rate, for_each, rate
 from retrial.store.json_io import FLAT, IF_GIVEN
+from retrial.store.manifest import ListedRun
 from retrial.store.records import PredictionSummary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One run of a grid, scored."""
-
-    run: str
-    model: str
-    edit_format: str
-    measured: tuple[Case, ...]
-    not_measured: Mapping[str, str]
-    skipped: Mapping[str, str]
-    spent: Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +91,22 @@ class GridRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """One run of a grid or of repeats, scored."""
+
+    listed: ListedRun
+    measured: tuple[Case, ...] = ()
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    void: Mapping[str, str] = field(default_factory=dict)
+    spent: Usage = field(default_factory=Usage)
+    patches: Mapping[str, str] = field(default_factory=dict)
+    """The ids of those that were chosen, by task."""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """What should be the same where seeds alone are to differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """Tasks that all runs of a group measured."""
 
@@ -171,7 +176,7 @@ def by_model_and_format(found: Sequence[Case]) -> list[FormatRow]:
     ]
 
 
-def side_by_side(runs: Sequence[Compared], not_started: Sequence[str] = ()) -> SideBySide:
+def side_by_side(runs: Sequence[GroupMember], not_started: Sequence[str] = ()) -> SideBySide:
     """What the runs of a grid have in common, each of them, and the sums by format and by model."""
     everything = [case for run in runs for case in run.measured]
     common = _common(runs)
@@ -184,9 +189,9 @@ def side_by_side(runs: Sequence[Compared], not_started: Sequence[str] = ()) -> S
         common=Common(measured_by_all=len(common), of=len(_selected(runs)), instance_ids=sorted(common)),
         runs=[
             GridRow(
-                run=run.run,
-                model=run.model,
-                edit_format=run.edit_format,
+                run=run.listed.run,
+                model=run.listed.model,
+                edit_format=run.listed.edit_format,
                 not_measured=len(run.not_measured),
                 skipped=len(run.skipped),
                 row=compared(run.measured),
@@ -223,13 +228,13 @@ def _most_turns(found: Iterable[Case]) -> int:
     return max((len(attempt.tests_outcomes) for case in found for attempt in case.attempts), default=0)
 
 
-def _common(runs: Sequence[Compared]) -> frozenset[str]:
+def _common(runs: Sequence[GroupMember]) -> frozenset[str]:
     """Tasks that every run has measured: only of these are the rates about the same questions."""
     measured = [frozenset(case.instance_id for case in run.measured) for run in runs]
     return frozenset.intersection(*measured) if measured else frozenset()
 
 
-def _selected(runs: Sequence[Compared]) -> set[str]:
+def _selected(runs: Sequence[GroupMember]) -> set[str]:
     return {
         key for run in runs for key in (*(case.instance_id for case in run.measured), *run.not_measured, *run.skipped)
     }

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from retrial.chat import Usage
 from retrial.reports.analysis import repeats
-from retrial.reports.analysis.repeats import Repeat, identical, together
+from retrial.reports.analysis.cases import Case
+from retrial.reports.analysis.repeats import identical, together
+from retrial.reports.analysis.rungs import GroupMember
 from retrial.reports.comparison_table import render_repeats
 from retrial.reports.scored_row import ScoredRow
 from retrial.score.save import scored_row
+from retrial.store.manifest import ListedRun
 from retrial.types import Outcome, Status, Verdict
 from tests.support.plain import plain
 from tests.support.rows import row
@@ -24,16 +27,19 @@ PASSED, FAILED = Status.PASSED, Status.FAILED
 FAILS = Outcome.TESTS_FAILED
 
 
-def repeat(number: int, outcomes: str, **fields: Any) -> Repeat:
+def repeat(number: int, outcomes: str, **fields: Any) -> GroupMember:
     """A run whose tasks are a, b, c …: `1` resolved, `0` not, `-` not measured."""
     names = dict(zip("abcdefgh", outcomes, strict=False))
-    return Repeat(
-        run=f"r.{number}",
-        seed=number - 1,
-        resolved={name: outcome == "1" for name, outcome in names.items() if outcome != "-"},
+    return GroupMember(
+        listed=ListedRun(run=f"r.{number}", seed=number - 1),
+        measured=tuple(measured(name, outcome == "1") for name, outcome in names.items() if outcome != "-"),
         not_measured={name: "the provider broke" for name, outcome in names.items() if outcome == "-"},
         **{"spent": Usage(cost=0.5), **fields},
     )
+
+
+def measured(name: str, resolved: bool) -> Case:
+    return Case(instance_id=name, attempts=(), chosen=1, resolved=resolved)
 
 
 THREE = (repeat(1, "1100"), repeat(2, "1010"), repeat(3, "1110"))

@@ -9,9 +9,10 @@ import pytest
 from retrial.chat import Usage
 from retrial.reports.analysis import rungs
 from retrial.reports.analysis.cases import Case, from_records
-from retrial.reports.analysis.rungs import Compared, side_by_side
+from retrial.reports.analysis.rungs import GroupMember, side_by_side
 from retrial.reports.comparison_table import render_grid as rendered
 from retrial.reports.terminal import ladder as rendered_ladder
+from retrial.store.manifest import ListedRun
 from retrial.store.records import PredictionSummary
 from tests.support import rows
 from tests.support.plain import plain
@@ -143,11 +144,9 @@ def test_an_attempt_that_could_not_be_measured_is_paid_for_and_is_nobodys_failur
 # Runs of a grid
 
 
-def compared(edit_format: str, measured: list[Case], model: str = "a", **fields: Any) -> Compared:
-    known = {"not_measured": {}, "skipped": {}, "spent": Usage(calls=1, cost=0.5), **fields}
-    return Compared(
-        run=f"g--{model}--{edit_format}", model=model, edit_format=edit_format, measured=tuple(measured), **known
-    )
+def compared(edit_format: str, measured: list[Case], model: str = "a", **fields: Any) -> GroupMember:
+    listed = ListedRun(run=f"g--{model}--{edit_format}", model=model, edit_format=edit_format)
+    return GroupMember(listed=listed, measured=tuple(measured), spent=Usage(calls=1, cost=0.5), **fields)
 
 
 def solved(edit_format: str, *names: str, right: str = "", model: str = "a") -> list[Case]:
@@ -183,7 +182,7 @@ def test_formats_and_models_are_summed_over_the_grid() -> None:
 
 
 @pytest.mark.parametrize("runs", [(), (compared("whole", []),)])
-def test_a_grid_of_which_nothing_is_measured_has_no_shares(runs: tuple[Compared, ...]) -> None:
+def test_a_grid_of_which_nothing_is_measured_has_no_shares(runs: tuple[GroupMember, ...]) -> None:
     found = side_by_side(runs)
     assert found.common.measured_by_all == 0
     assert [row.row.columns.rate.of for row in found.runs] == [0] * len(runs)

@@ -16,13 +16,15 @@ import pytest
 from retrial.chat import Usage
 from retrial.cli import compare
 from retrial.reports import page
-from retrial.reports.analysis.repeats import Repeat, together
-from retrial.reports.analysis.rungs import Compared, side_by_side
+from retrial.reports.analysis.cases import Case
+from retrial.reports.analysis.repeats import together
+from retrial.reports.analysis.rungs import GroupMember, side_by_side
 from retrial.reports.comparison_table import Comparison
 from retrial.reports.page import charts as page_charts
 from retrial.reports.page import instance, shown
 from retrial.reports.page.instance import TextAllowance, visible
 from retrial.reports.records import GroupResults
+from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
 from retrial.types import Status
@@ -127,13 +129,17 @@ def test_every_number_of_the_table_is_in_the_results(many: tuple[Run, dict[str, 
 
 def test_every_number_of_several_runs_is_in_their_results(home: Path) -> None:
     repeats = [
-        Repeat(run=f"r.{seed}", seed=seed, resolved={"a": True, "b": seed > 0, "c": False}, spent=Usage(cost=0.5))
+        GroupMember(
+            listed=ListedRun(run=f"r.{seed}", seed=seed),
+            measured=tuple(
+                Case(instance_id=name, attempts=(), chosen=1, resolved=resolved)
+                for name, resolved in (("a", True), ("b", seed > 0), ("c", False))
+            ),
+            spent=Usage(cost=0.5),
+        )
         for seed in range(3)
     ]
-    grid = [
-        Compared(run=name, model=name, edit_format="diff", measured=(), not_measured={}, skipped={}, spent=Usage())
-        for name in ("m/1", "m/2")
-    ]
+    grid = [GroupMember(listed=ListedRun(run=name, model=name, edit_format="diff")) for name in ("m/1", "m/2")]
     head: dict[str, Any] = {"run": "several", "command": "report.py several", "identity": {}, "selection": []}
     several: list[Comparison | GroupResults] = [
         compare.compared("c", [side("a 1", "+-" * 40), side("b 2", "+++-" * 20), side("c 3", "+" * 80)]),
