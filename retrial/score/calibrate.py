@@ -44,86 +44,75 @@ CalibratedTask: TypeAlias = tuple[Task, Calibration | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrator:
-    """Finds out what tasks of one benchmark are worth; safe to call from many threads."""
-
-    scorer: Scorer
-    """Asks the reference as it asks any other patch."""
-
-    def known(self, task: Task) -> Calibration | None:
-        return calibration.calibrated(task, self.scorer.answer(task), self.scorer.sandbox, self.scorer.verdicts)
-
-    def calibrate(self, task: Task) -> tuple[Calibration, tuple[Verdict, ...]]:
-        """All of it anew, kept at once; with the verdicts as they were: of the reference, then of the untouched tree.
-
-        A time-out that may be due to load says nothing of the task.
-
-        Raises: NotMeasured.
-        """
-        answer, sandbox, verdicts = self.scorer.answer(task), self.scorer.sandbox, self.scorer.verdicts
-        # Where the benchmark does not say which tests must pass, the first run does, and proves a canary.
-        known = None if answer.check.grader else reference(task, answer, sandbox, verdicts, fresh=True)
-        check = known.strict(answer.check) if known else answer.check
-        gold = self._gold(task, answer, known, check)
-        stub = self._stub(task, answer, check)
-        if any(verdict.busy for verdict in (*gold, stub)):
-            raise Overloaded(f"{task.instance_id}: tests timed out while the machine was busy.")
-        found = Calibration(
-            at=utc_now(),
-            gold=tuple(map(calibration.brief, gold)),
-            differing=calibration.differing(gold, own_grader(answer.check)),
-            stub=calibration.brief(stub),
-            canaries=known.canaries if known else (),
-            timeout=answer.check.timeout,
-        )
-        verdicts.put_value(calibration.key(task, answer, sandbox), found)
-        return found, (*gold, stub)
-
-    def _gold(self, task: Task, answer: Answer, known: Reference | None, check: Check) -> tuple[Verdict, ...]:
-        selection = select(task, answer.patch, policy.changed_paths(answer.patch))
-        if isinstance(selection, Verdict):
-            return (selection,) * calibration.RUNS
-        if known and known.expected is None:
-            # Nobody knows yet which tests there are.
-            check = replace(check, allow_skips=True)
-        first = (known.verdict,) if known else ()
-        runs = range(calibration.RUNS - len(first))
-        gold = (*first, *(self.scorer.run(task, selection, check, answer) for _ in runs))
-        if known is None and gold[0].outcome is not Outcome.TIMED_OUT:
-            # For `--gold`, as it would be kept by that.
-            self._keep(task, selection.patch, check, gold[0])
-        return gold
-
-    def _stub(self, task: Task, answer: Answer, check: Check) -> Verdict:
-        verdict = replace(self.scorer, untouched=True).run(task, Selection(patch="", dropped=()), check, answer)
-        # For `--null`.
-        self._keep(task, "", check, verdict)
-        return verdict
-
-    def _keep(self, task: Task, patch: str, check: Check, verdict: Verdict) -> None:
-        self.scorer.verdicts.put(verdict_cache.key(task, patch, check, self.scorer.sandbox), verdict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrating:
-    """As work for an executor."""
+class CalibrationWorker:
+    """Calibrates one task; safe to call from many threads."""
 
     scoring: ScoreWorker
     done: frozenset[str]
     """What an earlier go has found out."""
 
     def __call__(self, instance_id: str) -> tuple[Calibration, tuple[Verdict, ...]]:
-        task, calibrator = self.scoring.tasks[instance_id], Calibrator(scorer=self.scoring.scorer)
+        task, scorer = self.scoring.tasks[instance_id], self.scoring.scorer
         with run_log.about(task=instance_id):
-            found = calibrator.known(task) if instance_id in self.done else None
-            return (found, ()) if found else calibrator.calibrate(task)
+            answer = scorer.answer(task)
+            known = None
+            if instance_id in self.done:
+                known = calibration.calibrated(task, answer, scorer.sandbox, scorer.verdicts)
+            return (known, ()) if known else calibrate_task(task, answer, scorer)
 
-    def elsewhere(self) -> Callable[[WorkerNode], Calibrating]:
-        return partial(_calibrating, self.scoring.elsewhere(), self.done)
+    def elsewhere(self) -> Callable[[WorkerNode], CalibrationWorker]:
+        return partial(_open_worker, self.scoring.elsewhere(), self.done)
 
 
-def _calibrating(open_: Callable[[WorkerNode], ScoreWorker], done: frozenset[str], site: WorkerNode) -> Calibrating:
-    return Calibrating(scoring=open_(site), done=done)
+def _open_worker(
+    open_: Callable[[WorkerNode], ScoreWorker], done: frozenset[str], site: WorkerNode
+) -> CalibrationWorker:
+    return CalibrationWorker(scoring=open_(site), done=done)
+
+
+def calibrate_task(task: Task, answer: Answer, scorer: Scorer) -> tuple[Calibration, tuple[Verdict, ...]]:
+    """All of it anew, kept at once; with the verdicts as they were: of the reference, then of the untouched tree.
+
+    A time-out that may be due to load says nothing of the task.
+
+    Raises: NotMeasured.
+    """
+    sandbox, verdicts = scorer.sandbox, scorer.verdicts
+    # Where the benchmark does not say which tests must pass, the first run does, and proves a canary.
+    known = None if answer.check.grader else reference(task, answer, sandbox, verdicts, fresh=True)
+    check = known.strict(answer.check) if known else answer.check
+    gold = _gold(task, answer, scorer, known, check)
+    stub = replace(scorer, untouched=True).run(task, Selection(patch="", dropped=()), check, answer)
+    # For `--null`.
+    verdicts.put(verdict_cache.key(task, "", check, sandbox), stub)
+    if any(verdict.busy for verdict in (*gold, stub)):
+        raise Overloaded(f"{task.instance_id}: tests timed out while the machine was busy.")
+    found = Calibration(
+        at=utc_now(),
+        gold=tuple(map(calibration.brief, gold)),
+        differing=calibration.differing(gold, own_grader(answer.check)),
+        stub=calibration.brief(stub),
+        canaries=known.canaries if known else (),
+        timeout=answer.check.timeout,
+    )
+    verdicts.put_value(calibration.key(task, answer, sandbox), found)
+    return found, (*gold, stub)
+
+
+def _gold(task: Task, answer: Answer, scorer: Scorer, known: Reference | None, check: Check) -> tuple[Verdict, ...]:
+    selection = select(task, answer.patch, policy.changed_paths(answer.patch))
+    if isinstance(selection, Verdict):
+        return (selection,) * calibration.RUNS
+    if known and known.expected is None:
+        # Nobody knows yet which tests there are.
+        check = replace(check, allow_skips=True)
+    first = (known.verdict,) if known else ()
+    runs = range(calibration.RUNS - len(first))
+    gold = (*first, *(scorer.run(task, selection, check, answer) for _ in runs))
+    if known is None and gold[0].outcome is not Outcome.TIMED_OUT:
+        # For `--gold`, as it would be kept by that.
+        scorer.verdicts.put(verdict_cache.key(task, selection.patch, check, scorer.sandbox), gold[0])
+    return gold
 
 
 def calibrate(options: ReportOptions, argv: Sequence[str]) -> tuple[Run, CalibrationResults]:
@@ -155,7 +144,7 @@ def _calibrate_all(benchmark: Benchmark, run: Run, setup: ScoringSetup, tasks: S
     write_config_now = partial(write_config, run, benchmark, started=utc_now(), kind=KIND)
     write_config_now(waiting=sorted(waiting))
     with Progress("calibrate", len(tasks)) as progress:
-        work = Calibrating(scoring=scoring, done=frozenset(done))
+        work = CalibrationWorker(scoring=scoring, done=frozenset(done))
         for instance_id, result in setup.executor.run(work, [task.instance_id for task in tasks]):
             task = scoring.tasks[instance_id]
             if isinstance(result, Exception):

@@ -11,12 +11,12 @@ from retrial.benchmarks.exercism import Exercism
 from retrial.benchmarks.swebench.grader import OfficialGrader
 from retrial.benchmarks.swebench.official_grader import OfficialTests
 from retrial.errors import Overloaded
-from retrial.grading import verdict_cache
+from retrial.grading import calibration, verdict_cache
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality, differing
 from retrial.protocols import Sandbox
 from retrial.reports import calibration_table
 from retrial.reports.calibration_table import CalibrationResults
-from retrial.score.calibrate import Calibrator
+from retrial.score.calibrate import calibrate_task
 from retrial.score.scorer import Scorer
 from retrial.store.json_io import to_json
 from retrial.types import Execution, Job, Outcome, Status, Task, Verdict
@@ -141,10 +141,14 @@ class Bench:
         self.cache = folder / "cache"
         self.task: Task = benchmark.tasks()[0]
         scorer = Scorer(benchmark=benchmark, sandbox=sandbox, verdicts=verdict_cache.Verdicts(self.cache))
-        self.calibrator = Calibrator(scorer=scorer)
+        self.scorer = scorer
 
     def known(self, timeout: float | None = None) -> Calibration | None:
-        return Calibrator(scorer=replace(self.calibrator.scorer, timeout=timeout)).known(self.task)
+        scorer = replace(self.scorer, timeout=timeout)
+        return calibration.calibrated(self.task, scorer.answer(self.task), scorer.sandbox, scorer.verdicts)
+
+    def calibrate(self) -> tuple[Calibration, tuple[Verdict, ...]]:
+        return calibrate_task(self.task, self.scorer.answer(self.task), self.scorer)
 
     def forge(self, what: bytes, by: bytes) -> None:
         """In everything that was kept."""
@@ -156,7 +160,7 @@ class Bench:
 def test_what_was_found_out_is_known_from_then_on(bwrap: Sandbox, tmp_path: Path) -> None:
     bench = Bench(tmp_path, bwrap)
     assert bench.known() is None
-    found, seen = bench.calibrator.calibrate(bench.task)
+    found, seen = bench.calibrate()
     assert [verdict.outcome for verdict in seen] == [*(3 * [Outcome.RESOLVED]), Outcome.TESTS_FAILED]
     assert seen[-1].stdout and not found.stub.stdout
     assert (found.worth, found.passed) == (TaskQuality.VALID, 3)
@@ -175,7 +179,7 @@ def test_a_time_out_on_a_busy_machine_says_nothing_of_a_task(bwrap: Sandbox, tmp
 
     bench = Bench(tmp_path, Recording(bwrap, busily))
     with pytest.raises(Overloaded, match="timed out while the machine was busy"):
-        bench.calibrator.calibrate(bench.task)
+        bench.calibrate()
     assert bench.known() is None
 
 
@@ -184,8 +188,8 @@ def test_nothing_is_taken_from_an_earlier_run_and_other_limits_are_another_quest
     bwrap: Sandbox, tmp_path: Path
 ) -> None:
     bench = Bench(tmp_path, bwrap, stub=RIGHT, example=WRONG)
-    bench.calibrator.calibrate(bench.task)
+    bench.calibrate()
     bench.forge(b'"tests_failed"', b'"resolved"')
-    assert bench.calibrator.calibrate(bench.task)[0].worth is TaskQuality.BROKEN
+    assert bench.calibrate()[0].worth is TaskQuality.BROKEN
     assert bench.known() is not None
     assert bench.known(timeout=61.0) is None
