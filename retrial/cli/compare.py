@@ -248,7 +248,4 @@ def _in_bundle(entry: ComparedRun, known: Collection[str]) -> set[str]:
     """
     if entry.scoring:
         return {each.instance_id for each in entry.scoring.submissions}
-    imported = predictions_file.read(entry.run.bundle_path, known)
-    if imported.problems:
-        raise predictions_file.refuse(imported)
-    return set(imported.submissions)
+    return set(predictions_file.read_bundle(entry.run.bundle_path, known))

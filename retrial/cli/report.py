@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from retrial.benchmarks import shards
 from retrial.cli import gate
@@ -38,12 +39,18 @@ def main(options: ReportOptions, rest: tuple[str, ...], argv: Sequence[str]) -> 
         from retrial.cli import compare
 
         return compare.run(options, rest)
-    group = None if options.gold or options.null or several else inputs.find_group(rest)
-    if group is not None:
+    if options.gold or options.null:
+        return _score(options, outputs, inputs.from_answers(options))
+    if several:
+        return _score(options, outputs, inputs.from_runs(options, texts))
+    run = find_run(paths.home(), rest[0]) if rest else inputs.latest()
+    if run is None:
+        return _score(options, outputs, inputs.from_file(options, Path(rest[0])))
+    if run.manifest().group:
         from retrial.cli import score_groups
 
-        return score_groups.score(options, group)
-    return _score(options, outputs, inputs.from_runs(options, texts) if several else inputs.from_command(options, rest))
+        return score_groups.score(options, run)
+    return _score(options, outputs, inputs.from_run(options, run))
 
 
 def _calibrate(options: ReportOptions, argv: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ from retrial.score import merge, predictions_file
 from retrial.score.merge import Merged
 from retrial.score.predictions_file import Submission
 from retrial.store import history, integrity
-from retrial.store.history import RunHistory, find_run, latest_run
+from retrial.store.history import RunHistory, latest_run
 from retrial.store.manifest import Manifest
 from retrial.store.records import PredictionSummary
 from retrial.store.runs import Run
@@ -46,21 +46,14 @@ class ScoringInput:
     """It is scored another time: only logs are written."""
 
 
-def find_group(rest: Sequence[str]) -> Run | None:
-    """The grid or the repeats that are named alone, or were started last; None when it is anything else.
-
-    Raises: UsageError when there is nothing.
-    """
-    if len(rest) > 1:
-        return None
-    run = _find_run(rest)
-    return run if run is not None and run.manifest().group else None
-
-
-def _find_run(rest: Sequence[str]) -> Run | None:
-    """The run that is named first, or else was started last; None for a file."""
-    home = paths.home()
-    return find_run(home, rest[0]) if rest else Run(home, latest_run(home))
+def latest() -> Run:
+    """The run, the grid or the repeats that were started last. Raises: UsageError when there is nothing."""
+    run = Run(paths.home(), latest_run(paths.home()))
+    if shard := shards.stored(run.manifest()):
+        # Who names nothing may think of all of it.
+        whole = shards.base_run_name(run.name)
+        say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
+    return run
 
 
 def from_run(options: ReportOptions, run: Run) -> ScoringInput:
@@ -94,7 +87,7 @@ def from_file(options: ReportOptions, path: Path) -> ScoringInput:
     imported = predictions_file.read(path, {task.instance_id for task in benchmark.tasks()})
     if imported.problems and not (options.keep_going and imported.submissions):
         help = "Leave these lines out with --keep-going, or correct them: nothing was scored."
-        raise predictions_file.refuse(imported, *([help] if imported.submissions else []))
+        raise integrity.refuse(imported.problems, *([help] if imported.submissions else []))
     for problem in imported.problems:
         say(f"left out: {problem}")
     for remark in imported.remarks[: integrity.SHOWN]:
@@ -150,14 +143,17 @@ def _from_past(benchmark: Benchmark, found: RunHistory) -> ScoringInput:
     if unknown:
         raise UsageError(f"{run.prediction_path(unknown[0])} is about a task that {benchmark.name} does not have.")
     failed = history.agent_failure(found.records.values())
-    given = () if failed else tuple(_submission(record, found.patches[key]) for key, record in found.records.items())
+    submissions = (
+        Submission(instance_id=key, model_name_or_path=record.model_name_or_path, patch=normalise(found.patches[key]))
+        for key, record in found.records.items()
+    )
     unmeasured = dict.fromkeys(found.records, history.AGENT_FAILED) if failed else {}
     sources = {name: getattr(manifest, name) for name in ("sources", "source_runs")}
     made_from = {**sources, "replay_of": manifest.setting("replay_of")}
     return ScoringInput(
         run=run,
         benchmark=benchmark,
-        submissions=given,
+        submissions=() if failed else tuple(submissions),
         records=found.records,
         not_predicted={**found.not_predicted, **unmeasured},
         agent_failed=failed,
@@ -172,43 +168,17 @@ def _from_past(benchmark: Benchmark, found: RunHistory) -> ScoringInput:
 
 def _from_bundle(run: Run, benchmark: Benchmark, manifest: Manifest) -> ScoringInput:
     """A run that report.py made before: its all_preds.jsonl is all there is."""
-    imported = predictions_file.read(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
-    if imported.problems:
-        raise predictions_file.refuse(imported)
-    found = tuple(imported.submissions.values())
+    found = predictions_file.read_bundle(run.bundle_path, {task.instance_id for task in benchmark.tasks()})
     return ScoringInput(
-        run=run, benchmark=benchmark, submissions=found, source=manifest.source, untouched=manifest.untouched
+        run=run,
+        benchmark=benchmark,
+        submissions=tuple(found.values()),
+        source=manifest.source,
+        untouched=manifest.untouched,
     )
 
 
-def _submission(record: PredictionSummary, patch: str) -> Submission:
-    return Submission(
-        instance_id=record.instance_id, model_name_or_path=record.model_name_or_path, patch=normalise(patch)
-    )
-
-
-def from_command(options: ReportOptions, rest: Sequence[str]) -> ScoringInput:
-    """Return what the command line names: a run, a file, the latest run, or the answers (--gold, --null).
-
-    Raises: UsageError when there is no such thing.
-    """
-    if options.gold or options.null:
-        return _from_answers(options)
-    run = _find_run(rest)
-    if run is not None and not rest:
-        _tell_of_a_shard(run)
-    return from_run(options, run) if run is not None else from_file(options, Path(rest[0]))
-
-
-def _tell_of_a_shard(run: Run) -> None:
-    """Who names nothing may think of all of it."""
-    shard = shards.stored(run.manifest())
-    if shard:
-        whole = shards.base_run_name(run.name)
-        say(f"note: '{run.name}' is one of {shard.of} shards: 'report.py {whole}' makes one result of all here")
-
-
-def _from_answers(options: ReportOptions) -> ScoringInput:
+def from_answers(options: ReportOptions) -> ScoringInput:
     """The reference patches, or none at all, as predictions."""
     benchmark = open_for(options, "demo-python")
     tasks = select_tasks(benchmark.tasks(), names=options.task, languages=options.filter_category)

@@ -58,8 +58,12 @@ def read(path: Path, known: Collection[str]) -> Imported:
     return imported
 
 
-def refuse(imported: Imported, *help: str) -> UsageError:
-    return integrity.refuse(imported.problems, *help)
+def read_bundle(path: Path, known: Collection[str]) -> dict[str, Submission]:
+    """Raises: UsageError unless every line can be used."""
+    imported = read(path, known)
+    if imported.problems:
+        raise integrity.refuse(imported.problems)
+    return imported.submissions
 
 
 def _rows(path: Path, content: bytes, imported: Imported) -> Iterator[tuple[int, Any]]:

@@ -15,7 +15,7 @@ from retrial.reports.analysis.cases import Judged
 from retrial.reports.scored_row import ScoredRow
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
-from retrial.score.scorer import Scored, eval_log, unmeasured
+from retrial.score.scorer import Scored, eval_log, verdict_of
 from retrial.store.manifest import utc_now
 from retrial.store.runs import Run
 from retrial.system import run_log
@@ -64,7 +64,7 @@ def _scored(task: Task, submission: Submission, result: Scored | Exception, **ab
     if not isinstance(result, Exception):
         return result
     run_log.broken("not measured", result, task=task.instance_id, **about)
-    return unmeasured(task, submission, result)
+    return Scored(submission=submission, task=task, verdict=verdict_of(result))
 
 
 def scored_row(scored: Scored) -> ScoredRow:

@@ -187,10 +187,6 @@ def _kept(check: Check) -> Check:
     return replace(check, files=check.files if check.grader else {}, prebuild=None)
 
 
-def unmeasured(task: Task, submission: Submission, error: Exception) -> Scored:
-    return Scored(submission=submission, task=task, verdict=verdict_of(error))
-
-
 def verdict_of(error: Exception) -> Verdict:
     """What a failure of our own looks like: never a model's."""
     outcome = Outcome.NOT_MEASURED

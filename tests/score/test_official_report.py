@@ -16,7 +16,7 @@ from retrial.benchmarks.swebench.official_grader import OfficialTests
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
 from retrial.score.save import scored_row
-from retrial.score.scorer import Scored, unmeasured
+from retrial.score.scorer import Scored, verdict_of
 from retrial.store.runs import Run
 from retrial.types import Outcome
 from tests.conftest import PROJECT
@@ -39,7 +39,7 @@ REFUSED = f"{container_script.REFUSED}error: a.py: patch does not apply\n"
 
 def not_measured(instance_id: str, why: str) -> Scored:
     submission = Submission(instance_id=instance_id, model_name_or_path="me", patch=edit())
-    return unmeasured(task(instance_id, TREE), submission, RuntimeError(why))
+    return Scored(submission=submission, task=task(instance_id, TREE), verdict=verdict_of(RuntimeError(why)))
 
 
 def rows() -> tuple[Scored, ...]:

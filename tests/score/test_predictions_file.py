@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrial.errors import UsageError
-from retrial.score.predictions_file import Imported, read, refuse
+from retrial.score.predictions_file import Imported, read, read_bundle
 
 KNOWN = {"one", "two"}
 
@@ -79,9 +79,10 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_the_first_twenty_problems_are_listed(tmp_path: Path) -> None:
-    message = str(refuse(imported(tmp_path, "{\n" * 30)))
-    assert message.count("preds.jsonl:") == 20
-    assert "10 more" in message
+    imported(tmp_path, "{\n" * 30)
+    with pytest.raises(UsageError, match="10 more") as refused:
+        read_bundle(tmp_path / "preds.jsonl", KNOWN)
+    assert str(refused.value).count("preds.jsonl:") == 20
 
 
 def test_an_empty_file_holds_no_predictions(tmp_path: Path) -> None:
