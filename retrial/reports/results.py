@@ -10,7 +10,14 @@ from itertools import groupby
 
 from retrial.chat import Usage
 from retrial.reports.analysis import aider_summary, cases, ladder_value, rungs, stats
-from retrial.reports.analysis.cases import Case, Judged, OutcomeResolver, TaskAttempts, from_records
+from retrial.reports.analysis.cases import (
+    Case,
+    Judged,
+    OutcomeResolver,
+    ScoredRow,
+    TaskAttempts,
+    from_records,
+)
 from retrial.reports.analysis.repeats import CONDITIONS
 from retrial.reports.analysis.rungs import GroupMember, ModelRow
 from retrial.reports.analysis.stats import MeasuredRate, Rate
@@ -23,7 +30,6 @@ from retrial.reports.records import (
     Totals,
     UnmeasuredAttempt,
 )
-from retrial.reports.scored_row import ScoredRow
 from retrial.store.manifest import ListedRun, Manifest
 from retrial.store.records import PredictionSummary
 from retrial.types import Outcome, Status

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from retrial.benchmarks.swebench import container_script, official_grader
 from retrial.benchmarks.swebench.container_script import Transcript
 from retrial.benchmarks.swebench.official_grader import OfficialCheck
 from retrial.errors import PatchError
 from retrial.patches.git import encode
-from retrial.reports.scored_row import Standing
+from retrial.reports.analysis.cases import ScoredRow, Standing
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
 from retrial.types import Outcome
-
-if TYPE_CHECKING:
-    from retrial.reports.scored_row import ScoredRow
 
 SCHEMA = 2
 RunReport = dict[str, int | list[str] | dict[str, str]]

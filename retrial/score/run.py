@@ -13,11 +13,10 @@ from retrial import GRADING, __version__
 from retrial.errors import PatchError
 from retrial.options import ReportOptions
 from retrial.patches.parser import Change, parse
-from retrial.reports.analysis.cases import Judged, chosen_patch
+from retrial.reports.analysis.cases import Judged, ScoredRow, chosen_patch
 from retrial.reports.analysis.repeats import flaky
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
-from retrial.reports.scored_row import ScoredRow
 from retrial.score import merge, official_report
 from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission, clean

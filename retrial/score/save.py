@@ -11,8 +11,7 @@ from retrial.grading.judge import own_grader
 from retrial.language import ResultParser
 from retrial.patches import policy
 from retrial.protocols import Benchmark
-from retrial.reports.analysis.cases import Judged
-from retrial.reports.scored_row import ScoredRow
+from retrial.reports.analysis.cases import Judged, ScoredRow
 from retrial.score import official_report
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, eval_log, verdict_of

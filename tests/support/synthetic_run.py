@@ -10,9 +10,9 @@ from retrial.attempts import AgentResult, Attempt, Prediction
 from retrial.benchmarks.exercism.exercise import FolderTree
 from retrial.chat import Message, Reply, Request, Sampling, Usage
 from retrial.patches.apply import diff
+from retrial.reports.analysis.cases import ScoredRow
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
-from retrial.reports.scored_row import ScoredRow
 from retrial.score.predictions_file import Submission
 from retrial.score.save import scored_row
 from retrial.score.scorer import Scored, eval_log

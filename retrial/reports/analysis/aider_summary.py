@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from retrial import __version__
 from retrial.chat import Usage
-from retrial.reports.analysis.cases import Case, answered
+from retrial.reports.analysis.cases import Case, ScoredRow, answered
 from retrial.reports.analysis.stats import percent, rounded, total
-from retrial.reports.scored_row import ScoredRow
 from retrial.store.json_io import FLAT
 from retrial.store.records import PredictionSummary
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from retrial.chat import Usage
 from retrial.reports.analysis import stats
+from retrial.reports.analysis.cases import ScoredRow
 from retrial.reports.analysis.rungs import Common, GroupMember
 from retrial.reports.analysis.stats import Rate, pass_at_k, rate
-from retrial.reports.scored_row import ScoredRow
 from retrial.store.json_io import FLAT
 from retrial.system.console import first_few, pluralise, printable
 from retrial.types import Outcome, Status, Verdict

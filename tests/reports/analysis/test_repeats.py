@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from retrial.chat import Usage
 from retrial.reports.analysis import repeats
-from retrial.reports.analysis.cases import Case
+from retrial.reports.analysis.cases import Case, ScoredRow
 from retrial.reports.analysis.repeats import identical, together
 from retrial.reports.analysis.rungs import GroupMember
 from retrial.reports.comparison_table import render_repeats
-from retrial.reports.scored_row import ScoredRow
 from retrial.score.save import scored_row
 from retrial.store.manifest import ListedRun
 from retrial.types import Outcome, Status, Verdict
