@@ -267,14 +267,10 @@ def _share(number: int | None, percent: float | None) -> str:
     return f"{number}" + ("" if percent is None else f" ({percent:.1f} %)")
 
 
-def _has_colours() -> bool:
-    """As https://no-color.org asks."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def painted(text: str) -> str:
     """Cells of tables that hold an outcome, and the headline."""
-    if not _has_colours():
+    # As https://no-color.org asks.
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     text = _CELL.sub(lambda found: f"{_OUTCOMES[found[1]]}{found[1]}{PLAIN}", text)
     return _RATE.sub(lambda found: f"{BOLD}{found[0]}{PLAIN}", text)

@@ -148,23 +148,13 @@ def build_statistics(
         cost_per_instance=rounded(average),
         expected_cost=None if average is None else round(average * benchmark_size, 4),
     )
-    return _with_plausibility(statistics, measured, records) if records else statistics
-
-
-def sum_cost(record: PredictionSummary | None) -> float | None:
-    """Return the cost of all attempts at one task; None is unknown."""
-    costs = [attempt.cost for attempt in record.all_results] if record else []
-    return rounded(total(costs)) if costs else None
-
-
-def _with_plausibility(
-    found: Statistics, measured: Sequence[ScoredRow], records: Mapping[str, PredictionSummary]
-) -> Statistics:
+    if not records:
+        return statistics
     known = [(row, records[row.task.instance_id]) for row in measured if row.task.instance_id in records]
     plausible = [row for row, record in known if record.plausible]
     unverified = [row for row, record in known if record.unverified]
     return replace(
-        found,
+        statistics,
         plausible=len(plausible),
         plausible_percent=percent(len(plausible), len(measured)),
         resolved_plausible=_resolved(plausible),
@@ -172,6 +162,12 @@ def _with_plausibility(
         unverified=len(unverified),
         resolved_unverified=_resolved(unverified),
     )
+
+
+def sum_cost(record: PredictionSummary | None) -> float | None:
+    """Return the cost of all attempts at one task; None is unknown."""
+    costs = [attempt.cost for attempt in record.all_results] if record else []
+    return rounded(total(costs)) if costs else None
 
 
 def _resolved(rows: Sequence[ScoredRow]) -> int:

@@ -20,6 +20,8 @@ from retrial.store.records import AttemptSummary, PredictionSummary
 from retrial.types import Outcome, Task, Verdict
 
 SLOWEST = 5
+OF_ATTEMPT = ("number", "model", "edit_format", "plausible", "unverified", "rank", "cost", "error")
+"""What an outcome has under the name that its attempt has."""
 REFUTED = (Outcome.TESTS_FAILED, Outcome.BUILD_FAILED, Outcome.PATCH_DID_NOT_APPLY, Outcome.TAMPERED)
 """What visible tests may say that the same tests would say again. Time may run out on a busy machine only."""
 
@@ -292,16 +294,9 @@ class OutcomeResolver:
     def _tried(self, attempt: AttemptSummary, at: LadderPosition, verdicts: Mapping[str, Judged]) -> AttemptOutcome:
         how, outcome = self._verdict(attempt, verdicts)
         return AttemptOutcome(
-            number=attempt.number,
+            **{name: getattr(attempt, name) for name in OF_ATTEMPT},
             at=at,
             title=self.titles[at.place] if at.place < len(self.titles) else attempt.title,
-            model=attempt.model,
-            edit_format=attempt.edit_format,
-            plausible=attempt.plausible,
-            unverified=attempt.unverified,
-            rank=attempt.rank,
-            cost=attempt.cost,
-            error=attempt.error,
             resolved=None if how is How.UNKNOWN else outcome is Outcome.RESOLVED,
             outcome=outcome,
             how=how,
@@ -325,14 +320,9 @@ class OutcomeResolver:
             name = attempt.dname
             if name != source:
                 before, last, source = (highest if self.titles else 0), 0, name
-            round_ = before + self._round(attempt)
+            # Runs of long ago do not say their rounds.
+            round_ = before + (attempt.round or 1 + (attempt.number - 1) // max(1, len(self.titles)))
             place = place + 1 if round_ == last else 0
             last, highest = round_, max(highest, round_)
-            yield LadderPosition(source=self._source(name), round=round_, place=place)
-
-    def _round(self, attempt: AttemptSummary) -> int:
-        """Runs of long ago do not say it."""
-        return attempt.round or 1 + (attempt.number - 1) // max(1, len(self.titles))
-
-    def _source(self, name: str) -> int:
-        return self.sources.index(name) if not self.titles and name in self.sources else 0
+            run = self.sources.index(name) if not self.titles and name in self.sources else 0
+            yield LadderPosition(source=run, round=round_, place=place)

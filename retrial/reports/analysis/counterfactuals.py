@@ -111,7 +111,8 @@ def bounds(found: Recorded, steps: Steps, *, cut: bool = False) -> Bounds:
     costs, complete = list[float | None](), True
     for task in found:
         made, whole = _climbed(task, steps, cut=cut)
-        resolved = _chosen(made).resolved if whole else None
+        # Of equals the earliest, as ever.
+        resolved = min(made, key=lambda attempt: attempt.rank).resolved if whole else None
         low += resolved is True
         high += resolved is not False
         attempts += len(made)
@@ -135,11 +136,6 @@ def _climbed(
             return made, False
     # As in a real one: without an edit that ends it, a broken attempt leaves it open.
     return made, bool(made) and not any(attempt.error for attempt in made)
-
-
-def _chosen(made: Sequence[AttemptOutcome]) -> AttemptOutcome:
-    """Of equals the earliest, as ever."""
-    return min(made, key=lambda attempt: attempt.rank)
 
 
 def find(tasks: Recorded, rungs: Mapping[LadderPosition, str], was: Bounds) -> list[WhatIf]:
