@@ -94,12 +94,6 @@ class Report:
         return {row.task.instance_id: row.void for row in self.scored if row.void}
 
     @property
-    def official_differs(self) -> list[str]:
-        """Where our verdict is not that of the benchmark's own grading."""
-        rows = (row for row in self.scored if row.verdict.official not in (None, row.verdict.resolved))
-        return sorted(row.task.instance_id for row in rows)
-
-    @property
     def resolved_ids(self) -> set[str]:
         return {row.task.instance_id for row in self.scored if row.verdict.resolved}
 
@@ -113,13 +107,6 @@ class Report:
         """Of a run made of several with ladders of their own: their names, in order. Shards share one."""
         return () if self.rungs else self.manifest.sources or ()
 
-    @property
-    def reasoning_effort(self) -> str:
-        """Of the run, or of its models where they differ."""
-        own = [each.get("reasoning_effort") for each in self.manifest.setting("model_options") or ()]
-        effort = str(self.manifest.setting("reasoning_effort") or "")
-        return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort
-
     def tries(self) -> dict[str, TaskAttempts]:
         """What is known of every attempt, by task; nothing for files made elsewhere."""
         known = OutcomeResolver(
@@ -128,17 +115,17 @@ class Report:
         found = ((row, self.records.get(row.task.instance_id)) for row in self.scored)
         return {row.task.instance_id: known.tries(record, row.verdict.outcome) for row, record in found if record}
 
-    def attempts(self) -> str:
-        """`2+` as soon as one chosen patch had more than one go at it."""
-        return "2+" if any(len(record.all_results) > 1 for record in self.records.values()) else "1"
-
 
 def results(report: Report) -> Results:
     """The content of results.json."""
     found, tries, manifest = _measured_cases(report), report.tries(), report.manifest
+    differing = (row for row in report.scored if row.verdict.official not in (None, row.verdict.resolved))
     measured = [tries[row.task.instance_id] for row in report.measured if row.task.instance_id in tries]
     return Results(
-        lists=_lists(report),
+        lists={
+            name: sorted(row.task.instance_id for row in report.scored if row.verdict.outcome in outcomes)
+            for name, outcomes in LISTS.items()
+        },
         run=report.run,
         shards=manifest.shards,
         benchmark=report.benchmark,
@@ -152,7 +139,7 @@ def results(report: Report) -> Results:
         rate_calibrated=_unless_failed(report, rate([row for row in report.measured if not row.void])),
         # With a failed agent not even this, where what is missing counts as unresolved.
         rate_of_benchmark=_unless_failed(report, stats.rate(len(report.resolved_ids), report.benchmark_size)),
-        official_differs=report.official_differs,
+        official_differs=sorted(row.task.instance_id for row in differing),
         statistics=aider_summary.build_statistics(report.measured, report.records, report.spent, report.benchmark_size),
         not_measured=report.not_measured,
         skipped=dict(report.skipped),
@@ -169,9 +156,7 @@ def results(report: Report) -> Results:
         spent=report.spent,
         unsettled=report.unsettled,
         provenance=dict(report.provenance),
-        aider=aider_summary.build(
-            report.run, found, manifest.command, date=manifest.started[:10], reasoning_effort=report.reasoning_effort
-        ),
+        aider=aider_summary.build(report.run, found, manifest),
         instances=[_instance(report, row, tries.get(row.task.instance_id)) for row in report.scored],
     )
 
@@ -187,9 +172,9 @@ def _unmeasured_attempts(report: Report) -> list[UnmeasuredAttempt]:
 
 def _rate(report: Report) -> MeasuredRate:
     found = _unless_failed(report, rate(report.measured))
-    return MeasuredRate(
-        **dataclasses.asdict(found), attempts=report.attempts(), visible_is_hidden=report.visible_is_hidden
-    )
+    again = any(len(record.all_results) > 1 for record in report.records.values())
+    attempts = "2+" if again else "1"
+    return MeasuredRate(**dataclasses.asdict(found), attempts=attempts, visible_is_hidden=report.visible_is_hidden)
 
 
 def _unless_failed(report: Report, found: Rate) -> Rate:
@@ -225,13 +210,6 @@ def _tamper(report: Report) -> TamperTotals:
         resolved_clean=sum(row.verdict.resolved and row.tampering.clean for row in report.measured),
         review=sorted(row.task.instance_id for row in rows),
     )
-
-
-def _lists(report: Report) -> dict[str, list[str]]:
-    return {
-        name: sorted(row.task.instance_id for row in report.scored if row.verdict.outcome in outcomes)
-        for name, outcomes in LISTS.items()
-    }
 
 
 def _by_language(report: Report) -> dict[str, LanguageRow]:

@@ -157,8 +157,8 @@ def _remarks(report: Report, results: Results) -> list[str]:
         lines.append(f"of benchmark  {whole.text} of all {whole.of} tasks, the missing ones counted as unresolved")
     if results.prior:
         lines.append(f"selection     {what_was_left(results.prior)}; the rate covers only those")
-    if report.official_differs:
-        lines.append(f"differs       from the official verdict: {', '.join(report.official_differs)}")
+    if results.official_differs:
+        lines.append(f"differs       from the official verdict: {', '.join(results.official_differs)}")
     if report.records:
         lines += _statistics(results.statistics)
     lines += [*ladder_value.describe_picker(results.picker), *ladder_value.describe_economics(results.economics)]
@@ -207,18 +207,14 @@ def _calibrated(report: Report, results: Results) -> list[str]:
     """The rate without tasks that are void here, and whether anybody has looked which these are."""
     found, ran = results.rate_calibrated, any(row.verdict.seconds for row in report.measured)
     never = ran and not results.totals.calibrated
-    command = f"report.py --calibrate -b {_source(report)}"
+    benchmark = report.provenance.get("benchmark")
+    source = benchmark["source"] if isinstance(benchmark, Mapping) else report.benchmark
+    command = f"report.py --calibrate -b {source}"
     if not report.void:
         return [f"calibrated    never here: {command}"] if never else []
     told = f" (never calibrated: {command})" if never else ""
     lines = [f"calibrated    {found.text} of {found.of}, without {len(report.void)} void here{told}"]
     return lines + [f"  void: {name}: {why}" for name, why in list(report.void.items())[:LISTED]]
-
-
-def _source(report: Report) -> str:
-    """What `-b` takes."""
-    benchmark = report.provenance.get("benchmark")
-    return str(benchmark["source"]) if isinstance(benchmark, Mapping) else report.benchmark
 
 
 def _tamper(found: TamperTotals) -> list[str]:

@@ -220,19 +220,15 @@ def _identity(found: Sequence[RunHistory], together: Together | None) -> dict[st
     if together and together.is_one and len(together.given) == len(found):
         return dict(first.identity or {})
     common = {name: first.setting(name) for name in ("benchmark", "benchmark_digest")}
-    return {**common, **_visible_tests(found)}
+    # Every way that was used: one that knew hidden names must not be lost.
+    ways = _distinct(each.manifest.setting("visible_tests") for each in found)
+    return {**common, **({"visible_tests": "+".join(ways)} if ways else {})}
 
 
 def _isolated(found: Sequence[RunHistory]) -> bool | None:
     """One that was not is not lost among others."""
     isolated = [each.manifest.agent.isolated for each in found]
     return None if None in isolated and False not in isolated else all(isolated)
-
-
-def _visible_tests(found: Sequence[RunHistory]) -> dict[str, str]:
-    """Every way that was used: one that knew hidden names must not be lost."""
-    ways = _distinct(each.manifest.setting("visible_tests") for each in found)
-    return {"visible_tests": "+".join(ways)} if ways else {}
 
 
 def _distinct(values: Iterable[object]) -> list[str]:

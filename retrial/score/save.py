@@ -69,10 +69,11 @@ def _scored(task: Task, submission: Submission, result: Scored | Exception, **ab
 def scored_row(scored: Scored) -> ScoredRow:
     """What a report needs of it. All else is in its logs by then, and is forgotten: of thousands of runs of tests no
     memory holds what they printed."""
+    stderr = _without_canary(scored, scored.verdict.stderr)[:LONGEST_EXCERPT]
     return ScoredRow(
         task=scored.task,
         model_name_or_path=scored.submission.model_name_or_path,
-        verdict=replace(scored.verdict, stdout=stdout(scored), stderr=stderr(scored), telling=""),
+        verdict=replace(scored.verdict, stdout=_stdout(scored), stderr=stderr, telling=""),
         void=scored.void,
         calibrated=scored.calibrated,
         cached=scored.cached,
@@ -101,15 +102,11 @@ def _required(scored: Scored) -> dict[str, int]:
     return {"tests_required": total, "tests_required_passed": passed}
 
 
-def stdout(row: Scored) -> str:
+def _stdout(row: Scored) -> str:
     """The telling part: of a benchmark's own log, which begins with the environment's talk, that is the end."""
     grader = own_grader(row.check) if row.check else None
     log = grader.log(row.verdict) if grader else ""
     return _without_canary(row, log)[-LONGEST_EXCERPT:] or _without_canary(row, row.verdict.stdout)[:LONGEST_EXCERPT]
-
-
-def stderr(row: Scored) -> str:
-    return _without_canary(row, row.verdict.stderr)[:LONGEST_EXCERPT]
 
 
 def _without_canary(row: Scored, text: str) -> str:

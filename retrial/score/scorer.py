@@ -76,7 +76,10 @@ class Scorer:
     def _score(self, task: Task, submission: Submission) -> Scored:
         answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
-        known = self._reference(task, answer)
+        # Where the benchmark itself says which tests must pass, no reference has to be run for it.
+        known = None
+        if not answer.check.grader:
+            known = reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
         selection = select(task, submission.patch, policy.changed_paths(answer.patch))
         verdict, cached = self._verdict(task, selection, answer, known)
         counted = "" if isinstance(selection, Verdict) else selection.patch
@@ -97,12 +100,6 @@ class Scorer:
             tampering=tamper_report.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )
-
-    def _reference(self, task: Task, answer: Answer) -> Reference | None:
-        """None where the benchmark itself says which tests must pass: then no reference has to be run for it."""
-        if answer.check.grader:
-            return None
-        return reference(task, answer, self.sandbox, self.verdicts, fresh=self.fresh)
 
     def _runs(self, selection: Selection | Verdict) -> bool:
         return not isinstance(selection, Verdict) and (bool(selection.patch) or self.untouched)

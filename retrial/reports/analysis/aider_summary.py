@@ -10,6 +10,7 @@ from retrial.chat import Usage
 from retrial.reports.analysis.cases import Case, ScoredRow, answered
 from retrial.reports.analysis.stats import percent, rounded, total
 from retrial.store.json_io import FLAT
+from retrial.store.manifest import Manifest
 from retrial.store.records import PredictionSummary
 
 
@@ -78,9 +79,7 @@ class Statistics:
     expected_cost: float | None
 
 
-def build(
-    run: str, cases: Sequence[Case], command: str, *, date: str, reasoning_effort: str = ""
-) -> AiderSummary | None:
+def build(run: str, cases: Sequence[Case], manifest: Manifest) -> AiderSummary | None:
     """Return the summary of aider's benchmark; None for predictions made elsewhere, whose chats are not known.
 
     All of it counts the *first* attempt only: a retry from scratch would make `pass_rate_i` pass@k.
@@ -95,15 +94,22 @@ def build(
         test_cases=len(cases),
         model=", ".join(sorted({attempt.model for attempt in first})),
         edit_format=", ".join(sorted({attempt.edit_format for attempt in first})),
-        reasoning_effort=reasoning_effort or None,
+        reasoning_effort=_reasoning_effort(manifest) or None,
         quality=quality(cases, max(len(case.turns) for case in cases)),
         prompt_tokens=sum(attempt.prompt_tokens for attempt in first),
         completion_tokens=sum(attempt.completion_tokens for attempt in first),
         total_tests=len(cases),
-        command=command,
-        date=date,
+        command=manifest.command,
+        date=manifest.started[:10],
         total_cost=None if cost is None else round(cost, 4),
     )
+
+
+def _reasoning_effort(manifest: Manifest) -> str:
+    """Of the run, or of its models where they differ."""
+    own = [each.get("reasoning_effort") for each in manifest.setting("model_options") or ()]
+    effort = str(manifest.setting("reasoning_effort") or "")
+    return ", ".join(dict.fromkeys(str(each) for each in own if each)) or effort
 
 
 def quality(cases: Sequence[Case], turns: int) -> Quality:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -262,8 +262,5 @@ def _value(value: object) -> str:
     """For people."""
     if isinstance(value, str) or not isinstance(value, Collection):
         return "none" if value in (None, "") else str(value)
-    return ", ".join(map(str, _flat(value))) or "none"
-
-
-def _flat(value: Collection[Any]) -> Iterable[object]:
-    return (f"{key} {each}" for key, each in value.items()) if isinstance(value, Mapping) else value
+    entries = (f"{key} {each}" for key, each in value.items()) if isinstance(value, Mapping) else map(str, value)
+    return ", ".join(entries) or "none"

@@ -179,14 +179,19 @@ def by_model_and_format(found: Sequence[Case]) -> list[FormatRow]:
 def side_by_side(runs: Sequence[GroupMember], not_started: Sequence[str] = ()) -> SideBySide:
     """What the runs of a grid have in common, each of them, and the sums by format and by model."""
     everything = [case for run in runs for case in run.measured]
-    common = _common(runs)
+    measured = [frozenset(case.instance_id for case in run.measured) for run in runs]
+    # Only of tasks that every run has measured are the rates about the same questions.
+    common = frozenset.intersection(*measured) if measured else frozenset()
+    selected = {key for run in runs for key in (*run.not_measured, *run.skipped)}.union(*measured)
     turns = _most_turns(everything)
 
     def compared(found: Sequence[Case]) -> GroupRow:
-        return GroupRow(columns=count_columns(found, turns), rate_common=_rate_of(found, common))
+        own = [case for case in cases.answered(found) if case.instance_id in common]
+        rate_common = rate(sum(case.solved for case in own), len(own))
+        return GroupRow(columns=count_columns(found, turns), rate_common=rate_common)
 
     return SideBySide(
-        common=Common(measured_by_all=len(common), of=len(_selected(runs)), instance_ids=sorted(common)),
+        common=Common(measured_by_all=len(common), of=len(selected), instance_ids=sorted(common)),
         runs=[
             GridRow(
                 run=run.listed.run,
@@ -226,23 +231,6 @@ def _brought(found: Sequence[Case]) -> Brought:
 
 def _most_turns(found: Iterable[Case]) -> int:
     return max((len(attempt.tests_outcomes) for case in found for attempt in case.attempts), default=0)
-
-
-def _common(runs: Sequence[GroupMember]) -> frozenset[str]:
-    """Tasks that every run has measured: only of these are the rates about the same questions."""
-    measured = [frozenset(case.instance_id for case in run.measured) for run in runs]
-    return frozenset.intersection(*measured) if measured else frozenset()
-
-
-def _selected(runs: Sequence[GroupMember]) -> set[str]:
-    return {
-        key for run in runs for key in (*(case.instance_id for case in run.measured), *run.not_measured, *run.skipped)
-    }
-
-
-def _rate_of(found: Sequence[Case], wanted: Collection[str]) -> Rate:
-    own = [case for case in cases.answered(found) if case.instance_id in wanted]
-    return rate(sum(case.solved for case in own), len(own))
 
 
 def _faults(found: Sequence[Case]) -> dict[str, int]:

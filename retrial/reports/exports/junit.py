@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+from junitparser.junitparser import FinalResult
 
 from retrial.reports.exports import ANSI, CUT, CaseKind, Export, ExportedCase, every, line, model_names
 from retrial.reports.records import Results
 from retrial.store.runs import Run
-
-if TYPE_CHECKING:
-    from junitparser import TestCase, TestSuite
-    from junitparser.junitparser import FinalResult
 
 LONGEST = 10_000
 """Characters of one text."""
@@ -26,8 +24,6 @@ _ATTACHMENT = re.compile(r"\[(?=\[ATTACHMENT\|)", re.IGNORECASE)
 
 
 def render(run: Run, results: Results) -> bytes:
-    from junitparser import JUnitXml
-
     document = JUnitXml(line(run.name))
     suites = dict[str, list[ExportedCase]]()
     for case in every(results):
@@ -58,8 +54,6 @@ def _properties(run: Run, results: Results) -> Iterable[tuple[str, str]]:
 
 
 def _suite(name: str, cases: Iterable[ExportedCase], properties: Mapping[str, str]) -> TestSuite:
-    from junitparser import TestSuite
-
     suite = TestSuite(name)
     for key, value in properties.items():
         suite.add_property(key, line(value, MESSAGE))
@@ -68,8 +62,6 @@ def _suite(name: str, cases: Iterable[ExportedCase], properties: Mapping[str, st
 
 
 def _case(suite: str, case: ExportedCase) -> TestCase:
-    from junitparser import TestCase
-
     row = case.row
     shown = TestCase(line(case.instance_id), suite, row.seconds if row else 0.0)
     result = _result(case)
@@ -84,21 +76,16 @@ def _case(suite: str, case: ExportedCase) -> TestCase:
 
 def _result(case: ExportedCase) -> FinalResult | None:
     """None where it passed. A void task counts neither for nor against anybody: there CI pages have `skipped`."""
-    from junitparser import Error, Failure, Skipped
-
     if case.kind is CaseKind.RESOLVED:
         return None
     kinds = {CaseKind.UNRESOLVED: Failure, CaseKind.NOT_MEASURED: Error}
     title = f"void ({case.outcome})" if case.kind is CaseKind.VOID else case.outcome.replace("_", " ")
     message = for_xml(line(f"{title}: {case.reason}", MESSAGE), MESSAGE)
     result = kinds.get(case.kind, Skipped)(message, case.outcome)
-    result.text = for_xml("\n".join([case.reason, *_failed(case)]), LONGEST)
-    return result
-
-
-def _failed(case: ExportedCase) -> list[str]:
     tests = case.row.tests if case.row else {}
-    return [f"{status}: {test}" for test, status in tests.items() if status in BAD]
+    failed = (f"{status}: {test}" for test, status in tests.items() if status in BAD)
+    result.text = for_xml("\n".join([case.reason, *failed]), LONGEST)
+    return result
 
 
 def for_xml(text: str, most: int) -> str:

@@ -75,7 +75,8 @@ def write(folder: Path, run: Run, results: Results) -> list[str]:
     written = {name: MASKER.redact_bytes(text.encode("utf-8", "replace")) for name, text in by_hand.items()}
     notes = _clear(folder)
     # First of all: what is interrupted can then be made anew.
-    write_again(folder / MARK, to_json(Mark(run=run.name, written=_digests(written))))
+    digests = {name: _digest(found) for name, found in written.items()}
+    write_again(folder / MARK, to_json(Mark(run=run.name, written=digests)))
     for name, found in written.items():
         write_again(folder / name, found)
     write_data(folder / BUNDLE, run.bundle_path.read_bytes() if run.bundle_path.is_file() else b"")
@@ -101,8 +102,8 @@ def _mark(folder: Path) -> Mark | None:
         return None
 
 
-def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _clear(folder: Path) -> list[str]:
@@ -110,7 +111,7 @@ def _clear(folder: Path) -> list[str]:
     notes, mark = [], _mark(folder)
     known = mark.written if mark else {}
     for path in (folder / name for name in BY_HAND):
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != known.get(path.name):
+        if path.is_file() and _digest(path.read_bytes()) != known.get(path.name):
             kept = _free(path)
             os.replace(path, kept)
             notes.append(f"note: {path.name} was changed by hand, and is kept as {kept.name}")

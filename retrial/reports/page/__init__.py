@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from retrial.reports.comparison_table import Comparison
@@ -25,9 +26,6 @@ from retrial.store import transcript
 from retrial.store.json_io import to_exact_jsonl
 from retrial.store.runs import FROM_CACHE, Run
 from retrial.system.secrets import MASKER
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 HERE = Path(__file__).parent
 _KEPT = re.compile(r"^([0-9a-f]{24}) ([A-Za-z0-9+/=]+)$", re.MULTILINE)
@@ -68,13 +66,11 @@ def _page(template: str, results: object, **values: Any) -> str:
 
 @functools.cache
 def environment() -> Environment:
-    import jinja2
-
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
+    made = Environment(
+        loader=FileSystemLoader(HERE),
         autoescape=True,
         finalize=finalize,
-        undefined=jinja2.StrictUndefined,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from jinja2 import Template
 from markupsafe import Markup, escape
 
 from retrial.reports.records import InstanceRow
@@ -20,7 +21,6 @@ from retrial.system.secrets import MASKER
 from retrial.types import Status
 
 if TYPE_CHECKING:
-    from jinja2 import Template
     from markdown_it import MarkdownIt
     from pygments.lexer import Lexer
 
