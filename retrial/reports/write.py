@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,24 +28,17 @@ NO_MODEL = ("gold", "null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputPath:
-    text: str
-    """As it was given."""
-    path: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
     """Where to write what was asked for; each place was found fit."""
 
-    files: Mapping[str, OutputPath] = field(default_factory=dict)
-    """By option."""
-    submission: OutputPath | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    """By option, as it was written."""
+    paths: Mapping[str, Path] = field(default_factory=dict)
 
     def refuse_other_run(self, run: Run) -> None:
         """Raises: UsageError for the submission of another run."""
-        if self.submission:
-            submission.refuse(self.submission.path, run.name)
+        if folder := self.paths.get("submission"):
+            submission.refuse(folder, run.name)
 
 
 def outputs(options: ReportOptions) -> Outputs:
@@ -52,26 +46,23 @@ def outputs(options: ReportOptions) -> Outputs:
 
     Raises: UsageError for what cannot be written where it was asked for.
     """
-    asked = {name: getattr(options, name) for name in (*TITLES, "submission") if getattr(options, name)}
+    given = {name: getattr(options, name) for name in (*TITLES, "submission") if getattr(options, name)}
     for other in WITHOUT_VERDICTS:
-        if asked and getattr(options, other):
-            raise UsageError(f"--{next(iter(asked))} is made of a run's verdicts, and --{other} gives none.")
-    places = dict[Path, str]()
-    for name, text in asked.items():
-        place = _place(name, text)
-        if place in places:
-            raise UsageError(f"--{places[place]} and --{name} are the same file, {text}: name two.")
-        places[place] = name
-    found = {name: OutputPath(text=asked[name], path=path) for path, name in places.items()}
-    folder = found.pop("submission", None)
-    for name, each in found.items():
-        if folder and folder.path in each.path.parents:
-            raise UsageError(f"--{name} {each.text} lies in the submission's folder: name another place.")
-    if folder:
+        if given and getattr(options, other):
+            raise UsageError(f"--{next(iter(given))} is made of a run's verdicts, and --{other} gives none.")
+    paths = dict[str, Path]()
+    for name, text in given.items():
+        path = _place(name, text)
+        for other in (other for other, taken in paths.items() if taken == path):
+            raise UsageError(f"--{other} and --{name} are the same file, {text}: name two.")
+        paths[name] = path
+    if folder := paths.get("submission"):
+        for name in (name for name, path in paths.items() if folder in path.parents):
+            raise UsageError(f"--{name} {given[name]} lies in the submission's folder: name another place.")
         for other in (other for other in NO_MODEL if getattr(options, other)):
             raise UsageError(f"--submission is for predictions of a model, and --{other} has none.")
-        submission.refuse(folder.path)
-    return Outputs(files=found, submission=folder)
+        submission.refuse(folder)
+    return Outputs(given=given, paths=paths)
 
 
 def write(wanted: Outputs, run: Run, results: Results) -> list[str]:
@@ -80,24 +71,26 @@ def write(wanted: Outputs, run: Run, results: Results) -> list[str]:
     Raises: UsageError when one cannot be written; where it is the submission, nothing is.
     """
     found = masked(results)
-    submitted = _write_submission(wanted.submission, run, found) if wanted.submission else []
+    submitted = []
+    if folder := wanted.paths.get("submission"):
+        with _refusing("submission", wanted):
+            notes = submission.write(folder, run, found)
+        submitted = [f"Submission: {wanted.given['submission']}", *(f"  {note}" for note in notes)]
     write_beside(run, found)
     lines = [f"Page: {run.folder / 'report.html'}"]
-    for name, each in wanted.files.items():
-        try:
-            write_atomically(each.path, _export(name)(run, found) or b"")
-        except OSError as error:
-            raise UsageError(f"--{name} {each.text} cannot be written: {error.strerror}.") from error
-        lines.append(f"{TITLES[name]}: {each.text}")
+    for name in (name for name in TITLES if name in wanted.paths):
+        with _refusing(name, wanted):
+            write_atomically(wanted.paths[name], _export(name)(run, found) or b"")
+        lines.append(f"{TITLES[name]}: {wanted.given[name]}")
     return lines + submitted
 
 
-def _write_submission(wanted: OutputPath, run: Run, results: Results) -> list[str]:
+@contextmanager
+def _refusing(name: str, wanted: Outputs) -> Iterator[None]:
     try:
-        notes = submission.write(wanted.path, run, results)
+        yield
     except OSError as error:
-        raise UsageError(f"--submission {wanted.text} cannot be written: {error.strerror}.") from error
-    return [f"Submission: {wanted.text}", *(f"  {note}" for note in notes)]
+        raise UsageError(f"--{name} {wanted.given[name]} cannot be written: {error.strerror}.") from error
 
 
 def write_beside(run: Run, results: Results) -> None:
