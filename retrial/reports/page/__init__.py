@@ -17,8 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from retrial.reports.comparison_table import Comparison
-from retrial.reports.page import comparison, instance
-from retrial.reports.page import run as run_page
+from retrial.reports.page import figures, instance
 from retrial.reports.page.instance import visible
 from retrial.reports.records import GroupResults, Results
 from retrial.reports.terminal import passed_tests, tests_cell
@@ -40,12 +39,12 @@ def write(run: Run, results: Results) -> Path | None:
 def render(run: Run, results: Results) -> str:
     details = list(_packed_details(run, results))
     # The instances are in the details, and would be most of it.
-    return _page("report.html.j2", replace(results, instances=[]), details=details, p=run_page.build(results))
+    return _page("report.html.j2", replace(results, instances=[]), details=details, p=figures.run_page(results))
 
 
 def write_comparison(run: Run, results: Comparison | GroupResults) -> Path | None:
     """`compare.html`: of runs side by side, of a grid, of repeats."""
-    found = comparison.build(results, run.folder.parent)
+    found = figures.comparison_page(results, run.folder.parent)
     return run.write_beside("compare.html", _page("compare.html.j2", results, p=found).encode("utf-8", "replace"))
 
 
@@ -75,7 +74,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"passed_tests": passed_tests, "tests_cell": tests_cell}
-    made.filters |= {"shown": shown, "shorten": run_page.shorten}
+    made.filters |= {"shown": shown, "shorten": figures.shorten}
     made.filters["words"] = lambda text: str(text).replace("_", " ")
     return made
 
