@@ -34,8 +34,6 @@ class ReferenceSeconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """One task."""
-
     instance_id: str
     language: str
     calibrated: str

@@ -81,7 +81,6 @@ def row(side: Side) -> ComparisonRow:
 
 
 def render(found: Comparison) -> str:
-    """The runs, then every pair."""
     shown = table(HEADER, [_cells(each) for each in found.runs])
     after = [
         f"{each.run} ran only {what_was_left(each.prior)}; its rate covers only those."
@@ -119,7 +118,6 @@ def _pair(row: PairRow) -> str:
 
 
 def render_grid(found: SideBySide) -> str:
-    """The runs of a grid side by side."""
     header = (
         *("model", "format", "resolved", "rate", "common", "turn 1", "turn 2", "well formed", "malformed"),
         *("lazy", "syntax", "tokens in / out", "cost", "each resolved", "s/case"),

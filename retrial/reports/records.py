@@ -74,8 +74,6 @@ class UnmeasuredAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRow:
-    """One scored task."""
-
     instance_id: str
     resolved: bool
     resolved_official: bool | None

@@ -27,8 +27,6 @@ from retrial.types import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringInput:
-    """What is to be scored."""
-
     run: Run
     benchmark: Benchmark
     submissions: tuple[Submission, ...]

@@ -196,22 +196,20 @@ def _score_attempts(
     return found
 
 
-def _others(record: PredictionSummary) -> dict[str, int]:
-    """Each patch that is neither empty nor the chosen one: → the first attempt that has it."""
-    found: dict[str, int] = {}
-    for attempt in record.all_results:
-        found.setdefault(attempt.patch_id, attempt.number)
-    return {patch: number for patch, number in found.items() if patch not in ("", chosen_patch(record))}
+def _others(record: PredictionSummary) -> set[int]:
+    """Return the first attempt at each patch that is neither empty nor the chosen one."""
+    first = {attempt.patch_id: attempt.number for attempt in reversed(record.all_results)}
+    return {number for patch, number in first.items() if patch not in ("", chosen_patch(record))}
 
 
-def _jobs(run: Run, wanted: Mapping[str, Mapping[str, int]]) -> Iterator[Other]:
+def _jobs(run: Run, wanted: Mapping[str, Collection[int]]) -> Iterator[Other]:
     """Read task by task, when their turn comes: all patches at once may be more than memory holds."""
     for instance_id, others in wanted.items():
         if not others:
             continue
         record = run.whole_prediction(instance_id)
         for attempt in record.all_results:
-            if attempt.number in others.values():
+            if attempt.number in others:
                 yield Other(
                     instance_id=instance_id,
                     model_name_or_path=record.model_name_or_path,

@@ -34,7 +34,6 @@ class ScoreWorker:
 
     scorer: Scorer
     tasks: Mapping[str, Task]
-    """By their ids."""
     options: ReportOptions
     ready: frozenset[Environment]
     """What its work needs and is there, or is brought when it is needed."""
@@ -64,14 +63,11 @@ def _scoring(
 
 
 def _by_id(scorer: Scorer) -> dict[str, Task]:
-    """All tasks of its benchmark."""
     return {task.instance_id: task for task in scorer.benchmark.tasks()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringSetup:
-    """Ready to be used."""
-
     options: ReportOptions
     executor: Executor
     sandbox: ThrottledSandbox

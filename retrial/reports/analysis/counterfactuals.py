@@ -83,7 +83,6 @@ def make_bounds(
 class WhatIf:
     label: str
     rungs: Sequence[str]
-    """Their titles."""
     bounds: Bounds = field(metadata=FLAT)
     sentence: str
     steps: Steps = field(repr=False)

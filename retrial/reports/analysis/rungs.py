@@ -22,8 +22,6 @@ from retrial.store.records import PredictionSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """What attempts brought."""
-
     plausible: int
     unverified: int
     chosen: int
@@ -62,8 +60,6 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRow:
-    """One model in one edit format."""
-
     model: str
     edit_format: str
     columns: Columns = field(metadata=FLAT)
@@ -80,8 +76,6 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRow:
-    """One run of a grid."""
-
     run: str
     model: str
     edit_format: str
@@ -117,8 +111,6 @@ class Common:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """The runs of a grid."""
-
     common: Common
     runs: Sequence[GridRow]
     by_format: Mapping[str, GroupRow]
