@@ -186,8 +186,8 @@ def _spread(percents: Sequence[float]) -> Spread:
 
 def _disagreement(twice: Sequence[Repeated]) -> float | None:
     """How often two repeats of a task disagree: unlike the share of tasks that flip, it does not grow with repeats."""
-    share = stats.disagreement((task.n, task.c) for task in twice)
-    return None if share is None else round(100 * share, 2)
+    found = [2 * task.c * (task.n - task.c) / (task.n * (task.n - 1)) for task in twice]
+    return round(100 * statistics.fmean(found), 2) if found else None
 
 
 def _pass_at(tasks: Sequence[Repeated], k: int) -> tuple[float | None, int]:

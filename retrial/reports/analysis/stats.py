@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import ceil, comb, exp, fsum, log, log1p, log2, sqrt
+from math import ceil, comb, exp, log, log1p, log2, sqrt
 from statistics import NormalDist
 
 from retrial.store.json_io import IF_GIVEN
@@ -187,9 +187,3 @@ def pass_at_k(tries: int, passed: int, k: int) -> float:
     if not 1 <= k <= tries or not 0 <= passed <= tries:
         raise ValueError(f"pass@{k} cannot be told from {passed} of {tries} tries")
     return 1 - comb(tries - passed, k) / comb(tries, k)
-
-
-def disagreement(tasks: Iterable[tuple[int, int]]) -> float | None:
-    """How often two repeats of a task disagree, on average, from (repeats, resolved) of each; None if none has two."""
-    found = [2 * passed * (tries - passed) / (tries * (tries - 1)) for tries, passed in tasks if tries > 1]
-    return fsum(found) / len(found) if found else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from retrial.reports.analysis.aider_summary import AiderSummary
 from retrial.reports.exports import Export, entry, line
@@ -40,15 +41,9 @@ def render(run: Run, results: Results) -> bytes | None:
 
 def _value(name: str, value: object) -> object:
     if name == "date":
-        return _date(str(value)) or line(value)
+        with suppress(ValueError):
+            return datetime.date.fromisoformat(str(value))
     return line(value, LONGEST) if isinstance(value, str) else value
-
-
-def _date(text: str) -> datetime.date | None:
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _remarks(found: AiderSummary) -> Iterator[str]:

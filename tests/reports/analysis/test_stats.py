@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrial.reports.analysis.stats import (
-    disagreement,
     holm,
     mcnemar,
     paired_interval,
@@ -226,12 +225,3 @@ def test_pass_at_k_has_no_bias() -> None:
 def test_pass_at_k_of_what_cannot_be_is_refused(tries: int, passed: int, k: int) -> None:
     with pytest.raises(ValueError, match="cannot be told"):
         pass_at_k(tries, passed, k)
-
-
-def test_the_flip_rate_is_how_often_two_repeats_disagree() -> None:
-    assert disagreement([(2, 1)]) == 1.0
-    assert disagreement([(4, 4), (4, 0)]) == 0.0
-    # Of the three pairs among three repeats, two disagree.
-    assert disagreement([(3, 1), (3, 3)]) == pytest.approx(1 / 3)
-    assert disagreement([(1, 1), (1, 0)]) is None
-    assert disagreement([]) is None
