@@ -12,7 +12,7 @@ from retrial.patches.git import encode
 from retrial.reports.analysis.cases import ScoredRow, Standing
 from retrial.score.scorer import Scored
 from retrial.store.json_io import to_json
-from retrial.types import Outcome
+from retrial.types import Outcome, Verdict
 
 SCHEMA = 2
 RunReport = dict[str, int | list[str] | dict[str, str]]
@@ -20,16 +20,17 @@ RunReport = dict[str, int | list[str] | dict[str, str]]
 
 
 def standing(row: Scored) -> Standing:
-    verdict, (failure, sure) = row.verdict, _failure(row)
+    verdict, seen = row.verdict, container_script.read(row.verdict.stdout)
+    failure, sure = _failure(verdict, seen)
     resolved = verdict.resolved if verdict.official is None else verdict.official
-    return Standing(completed=_completed(row), resolved=resolved, failure=failure, sure=sure)
+    return Standing(completed=_completed(verdict, seen), resolved=resolved, failure=failure, sure=sure)
 
 
 def files(row: Scored) -> dict[str, bytes]:
     """File name → content; none where no patch was tried."""
     if row.verdict.outcome is Outcome.PATCH_EMPTY:
         return {}
-    patch, seen = row.counted or row.submission.patch, _seen(row)
+    patch, seen = row.counted or row.submission.patch, container_script.read(row.verdict.stdout)
     found = {"patch.diff": _bytes(patch)}
     data = row.check.grader_data if row.check else None
     if row.check is None or not isinstance(data, OfficialCheck):
@@ -37,7 +38,9 @@ def files(row: Scored) -> dict[str, bytes]:
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
-    if _completed(row) and (report := official_grader.report(row.task.instance_id, data.tests, patch, seen.log)):
+    if _completed(row.verdict, seen) and (
+        report := official_grader.report(row.task.instance_id, data.tests, patch, seen.log)
+    ):
         found["report.json"] = to_json(report)
     return found
 
@@ -85,20 +88,14 @@ def _bytes(patch: str) -> bytes:
         return patch.encode("utf-8", "replace")
 
 
-def _seen(row: Scored) -> Transcript:
-    return container_script.read(row.verdict.stdout)
+def _completed(verdict: Verdict, seen: Transcript) -> bool:
+    return verdict.outcome.measured and verdict.outcome is not Outcome.TIMED_OUT and bool(seen.started)
 
 
-def _completed(row: Scored) -> bool:
-    verdict = row.verdict
-    return verdict.outcome.measured and verdict.outcome is not Outcome.TIMED_OUT and bool(_seen(row).started)
-
-
-def _failure(row: Scored) -> tuple[str, bool]:
+def _failure(verdict: Verdict, seen: Transcript) -> tuple[str, bool]:
     """(What the official runner would take for the environment's fault, whether it is sure of that)."""
-    verdict = row.verdict
     if not verdict.outcome.measured:
         # Its own log of the run is where it would have found this.
         return official_grader.failure(verdict.reason)
-    found = official_grader.failure(_seen(row).log)
+    found = official_grader.failure(seen.log)
     return ("tests_timed_out", False) if verdict.outcome is Outcome.TIMED_OUT and not found[0] else found

@@ -18,7 +18,6 @@ from retrial.patches.policy import Selection
 from retrial.protocols import Benchmark, Sandbox
 from retrial.score.predictions_file import Submission
 from retrial.store.runs import FROM_CACHE
-from retrial.system import run_log
 from retrial.types import Outcome, Task, Verdict
 
 
@@ -65,15 +64,6 @@ class Scorer:
 
     def score(self, task: Task, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
-        with run_log.about(task=task.instance_id):
-            return self._score(task, submission)
-
-    def answer(self, task: Task) -> Answer:
-        """With our own time limit and, if all is to be made again, without what was prebuilt."""
-        found = self.benchmark.answer(task.instance_id)
-        return replace(found, check=replace(found.check, timeout=self.timeout or found.check.timeout, fresh=self.fresh))
-
-    def _score(self, task: Task, submission: Submission) -> Scored:
         answer = self.answer(task)
         # First, whatever the patch: whether a task is void must not depend on who is being scored.
         # Where the benchmark itself says which tests must pass, no reference has to be run for it.
@@ -100,6 +90,11 @@ class Scorer:
             tampering=tamper_report.report(task, submission.patch, counted, answer.check, verdict),
             canaries=known.canaries if known else (),
         )
+
+    def answer(self, task: Task) -> Answer:
+        """With our own time limit and, if all is to be made again, without what was prebuilt."""
+        found = self.benchmark.answer(task.instance_id)
+        return replace(found, check=replace(found.check, timeout=self.timeout or found.check.timeout, fresh=self.fresh))
 
     def _runs(self, selection: Selection | Verdict) -> bool:
         return not isinstance(selection, Verdict) and (bool(selection.patch) or self.untouched)

@@ -18,7 +18,7 @@ from retrial.sandboxes.throttled import ThrottledSandbox, UsedEnvironments
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, Scorer
 from retrial.store.runs import Run
-from retrial.system import paths
+from retrial.system import paths, run_log
 from retrial.system.console import say
 from retrial.system.host import DiskSpace
 from retrial.system.shutdown import Stop
@@ -42,7 +42,8 @@ class ScoreWorker:
 
     def __call__(self, submission: Submission) -> Scored:
         """Raises: NotMeasured."""
-        return self.scorer.score(self.tasks[submission.instance_id], submission)
+        with run_log.about(task=submission.instance_id):
+            return self.scorer.score(self.tasks[submission.instance_id], submission)
 
     def elsewhere(self) -> Callable[[WorkerNode], ScoreWorker]:
         scorer = self.scorer
