@@ -38,9 +38,8 @@ def files(row: Scored) -> dict[str, bytes]:
     if seen.started:
         found["test_output.txt"] = seen.log.encode("utf-8", "replace")
         found["eval.sh"] = row.check.files.get(seen.started, b"")
-    if _completed(row.verdict, seen) and (
-        report := official_grader.report(row.task.instance_id, data.tests, patch, seen.log)
-    ):
+    completed = _completed(row.verdict, seen)
+    if completed and (report := official_grader.report(row.task.instance_id, data.tests, patch, seen.log)):
         found["report.json"] = to_json(report)
     return found
 
