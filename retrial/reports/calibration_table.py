@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from retrial.grading import canaries
 from retrial.grading.calibration import ADVICE, MORE_TIME, Calibration, TaskQuality
 from retrial.grading.canaries import ShownCanary
 from retrial.reports.terminal import LISTED, reasons, table
+from retrial.store.json_io import FLAT
 from retrial.types import Outcome, Status, Task, Verdict
 
 
@@ -54,10 +55,7 @@ class CalibrationRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTotals:
     selected: int
-    sound: int
-    flaky: int
-    broken: int
-    stub_passes: int
+    by_worth: Mapping[TaskQuality, int] = field(metadata=FLAT)
     slow: int
     not_measured: int
     skipped: int
@@ -112,10 +110,7 @@ def totals(rows: Sequence[CalibrationRow], *, not_measured: int, skipped: int) -
     worth = Counter(row.worth for row in rows)
     return CalibrationTotals(
         selected=len(rows) + not_measured + skipped,
-        sound=worth[TaskQuality.VALID],
-        flaky=worth[TaskQuality.FLAKY],
-        broken=worth[TaskQuality.BROKEN],
-        stub_passes=worth[TaskQuality.STUB_PASSES],
+        by_worth={each: worth[each] for each in TaskQuality},
         slow=sum(row.seconds.slow for row in rows),
         not_measured=not_measured,
         skipped=skipped,
@@ -141,7 +136,7 @@ def render(results: CalibrationResults) -> str:
 def _remarks(results: CalibrationResults) -> list[str]:
     """Counts by quality, and for each task that needs attention what was seen and what to do."""
     counted, instances = results.totals, results.instances
-    lines = [f"sound         {counted.sound}"]
+    lines = [f"sound         {counted.by_worth[TaskQuality.VALID]}"]
     for worth in (TaskQuality.FLAKY, TaskQuality.BROKEN, TaskQuality.STUB_PASSES):
         rows = [row for row in instances if row.worth == worth]
         lines.append(f"{worth.replace('_', ' '):13} {len(rows)}" + (f": {ADVICE[worth]}" if rows else ""))
