@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 
 from retrial.reports.analysis.aider_summary import AiderSummary
 from retrial.reports.exports import Export, entry, line
 from retrial.reports.records import Results
-from retrial.store.json_io import to_exact_jsonl
+from retrial.store.json_io import to_fields
 from retrial.store.runs import Run
 
 FIRST = (
@@ -31,7 +30,7 @@ def render(run: Run, results: Results) -> bytes | None:
     found = results.aider
     if found is None or not found.quality.turns:
         return None
-    known = json.loads(to_exact_jsonl(found))
+    known = to_fields(found)
     whole = {**{name: known[other] for name, other in SECOND.items()}, **known}
     # What is unknown is left out.
     names = [name for name in dict.fromkeys((*FIRST, *whole)) if whole.get(name) is not None]
