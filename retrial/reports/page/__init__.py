@@ -74,7 +74,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"passed_tests": passed_tests, "tests_cell": tests_cell}
-    made.filters |= {"shown": shown, "shorten": figures.shorten}
+    made.filters |= {"shown": shown, "shorten": figures.shorten, "by_reason": figures.by_reason}
     made.filters["words"] = lambda text: str(text).replace("_", " ")
     return made
 

@@ -19,10 +19,6 @@ from retrial.reports.records import GroupResults, InstanceRow, Results
 REASON = 300
 
 
-Reasons = list[tuple[str, list[str]]]
-"""Each reason once, with the ids that it holds for."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
     """What the template of a run's page needs beside results.json."""
@@ -31,9 +27,6 @@ class RunPage:
     instances: list[InstanceRow]
     left_out: list[tuple[str, str, str]]
     """Id, outcome and reason of what was not scored."""
-    not_measured: Reasons
-    skipped: Reasons
-    void: Reasons
     uneven: bool
     """Rows by model and format are of different tasks."""
 
@@ -52,9 +45,6 @@ def run_page(results: Results) -> RunPage:
         charts=_drawn(results),
         instances=results.instances,
         left_out=[*unscored, *((key, "skipped", why) for key, why in results.skipped.items())],
-        not_measured=_by_reason(results.not_measured),
-        skipped=_by_reason(results.skipped),
-        void=_by_reason(results.void),
         uneven=len({row.columns.rate.of for row in results.by_model_and_format}) > 1,
     )
 
@@ -64,8 +54,8 @@ def shorten(text: str) -> str:
     return line if len(line) <= REASON else f"{line[: REASON // 2]} … {line[-REASON // 2 :]}"
 
 
-def _by_reason(reasons: Mapping[str, str]) -> Reasons:
-    """The most frequent first."""
+def by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Return each reason once, with the ids that it holds for, the most frequent first."""
     found: dict[str, list[str]] = {}
     for instance_id, why in reasons.items():
         found.setdefault(shorten(why), []).append(instance_id)
