@@ -44,8 +44,12 @@ def render(run: Run, results: Results) -> str:
 
 def write_comparison(run: Run, results: Comparison | GroupResults) -> Path | None:
     """`compare.html`: of runs side by side, of a grid, of repeats."""
-    found = figures.comparison_page(results, run.folder.parent)
-    return run.write_beside("compare.html", _page("compare.html.j2", results, p=found).encode("utf-8", "replace"))
+
+    def has_page(name: str) -> bool:
+        return (run.folder.parent / name / "report.html").is_file()
+
+    found = _page("compare.html.j2", results, charts=figures.compared(results), has_page=has_page)
+    return run.write_beside("compare.html", found.encode("utf-8", "replace"))
 
 
 def _page(template: str, results: object, **values: Any) -> str:

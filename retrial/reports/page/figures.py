@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from markupsafe import Markup
 
@@ -119,20 +118,20 @@ class ChartRow:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonPage:
-    """What the template needs beside results.json."""
-
-    charts: Mapping[str, Markup | None]
-    linked: set[str]
-    """Runs that have a page of their own."""
-
-
-def comparison_page(results: Comparison | GroupResults, runs: Path) -> ComparisonPage:
-    """`runs` is the folder of all runs."""
+def compared(results: Comparison | GroupResults) -> dict[str, Markup | None]:
+    """Return the charts of several runs."""
     rows = [_chart_row(each) for each in (results.runs if isinstance(results, Comparison) else results.found.runs)]
-    linked = {row.run for row in rows if (runs / row.run / "report.html").is_file()}
-    return ComparisonPage(charts=_compared(rows), linked=linked)
+    labels = [f"{row.run} {row.rate.percent:.1f} %" if row.rate.of else f"{row.run} (no rate)" for row in rows]
+    first = [row.first_turn for row in rows]
+    if any(turn is not None for turn in first):
+        bars = charts.divided("runs", labels, [row.rate.percent or 0.0 for row in rows], first)
+    else:
+        bars = charts.bars("runs", labels, {"resolved": [charts.interval(row.rate) for row in rows]})
+    return {
+        "runs": bars if rows else None,
+        "cost": _points("cost", [(row, row.cost) for row in rows], "USD"),
+        "tokens": _points("tokens", [(row, row.tokens) for row in rows], "tokens, in and out"),
+    }
 
 
 def _chart_row(row: ComparisonRow | GridRow | RepeatRow) -> ChartRow:
@@ -146,20 +145,6 @@ def _chart_row(row: ComparisonRow | GridRow | RepeatRow) -> ChartRow:
     known = row.prompt_tokens is not None and row.completion_tokens is not None
     both = (row.prompt_tokens or 0) + (row.completion_tokens or 0) if known else None
     return ChartRow(run=row.run, rate=row.rate, first_turn=row.written.pass_rate_1, cost=row.cost, tokens=both)
-
-
-def _compared(rows: Sequence[ChartRow]) -> dict[str, Markup | None]:
-    labels = [f"{row.run} {row.rate.percent:.1f} %" if row.rate.of else f"{row.run} (no rate)" for row in rows]
-    first = [row.first_turn for row in rows]
-    if any(turn is not None for turn in first):
-        bars = charts.divided("runs", labels, [row.rate.percent or 0.0 for row in rows], first)
-    else:
-        bars = charts.bars("runs", labels, {"resolved": [charts.interval(row.rate) for row in rows]})
-    return {
-        "runs": bars if rows else None,
-        "cost": _points("cost", [(row, row.cost) for row in rows], "USD"),
-        "tokens": _points("tokens", [(row, row.tokens) for row in rows], "tokens, in and out"),
-    }
 
 
 def _points(name: str, rows: Sequence[tuple[ChartRow, float | None]], unit: str) -> Markup | None:
