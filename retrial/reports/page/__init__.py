@@ -37,9 +37,16 @@ def write(run: Run, results: Results) -> Path | None:
 
 
 def render(run: Run, results: Results) -> str:
-    details = list(_packed_details(run, results))
-    # The instances are in the details, and would be most of it.
-    return _page("report.html.j2", replace(results, instances=[]), details=details, p=figures.run_page(results))
+    return _page(
+        "report.html.j2",
+        # The instances are in the details, and would be most of it.
+        replace(results, instances=[]),
+        details=list(_packed_details(run, results)),
+        instances=results.instances,
+        left_out=figures.left_out(results),
+        filters=figures.filters(results),
+        charts=figures.of_run(results),
+    )
 
 
 def write_comparison(run: Run, results: Comparison | GroupResults) -> Path | None:
@@ -48,7 +55,7 @@ def write_comparison(run: Run, results: Comparison | GroupResults) -> Path | Non
     def has_page(name: str) -> bool:
         return (run.folder.parent / name / "report.html").is_file()
 
-    found = _page("compare.html.j2", results, charts=figures.compared(results), has_page=has_page)
+    found = _page("compare.html.j2", results, charts=figures.of_several(results), has_page=has_page)
     return run.write_beside("compare.html", found.encode("utf-8", "replace"))
 
 

@@ -13,39 +13,24 @@ from retrial.reports.analysis.rungs import Columns, FormatRow, GridRow
 from retrial.reports.analysis.stats import Rate
 from retrial.reports.comparison_table import Comparison, ComparisonRow
 from retrial.reports.page import charts
-from retrial.reports.records import GroupResults, InstanceRow, Results
+from retrial.reports.records import GroupResults, Results
 
 REASON = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
-    """What the template of a run's page needs beside results.json."""
-
-    charts: Mapping[str, Markup | None]
-    instances: list[InstanceRow]
-    left_out: list[tuple[str, str, str]]
-    """Id, outcome and reason of what was not scored."""
-    uneven: bool
-    """Rows by model and format are of different tasks."""
-
-    @property
-    def filters(self) -> list[tuple[str, list[str]]]:
-        shown = [(row.language or "–", str(row.outcome), row.model or row.model_name_or_path) for row in self.instances]
-        shown += [("–", outcome, "–") for _, outcome, _ in self.left_out]
-        names = ("language", "outcome", "model")
-        return [(name, sorted({values[place] for values in shown})) for place, name in enumerate(names)]
-
-
-def run_page(results: Results) -> RunPage:
+def left_out(results: Results) -> list[tuple[str, str, str]]:
+    """Return id, outcome and reason of what was not scored."""
     known = {row.instance_id for row in results.instances}
     unscored = [(key, "not_measured", why) for key, why in results.not_measured.items() if key not in known]
-    return RunPage(
-        charts=_drawn(results),
-        instances=results.instances,
-        left_out=[*unscored, *((key, "skipped", why) for key, why in results.skipped.items())],
-        uneven=len({row.columns.rate.of for row in results.by_model_and_format}) > 1,
-    )
+    return [*unscored, *((key, "skipped", why) for key, why in results.skipped.items())]
+
+
+def filters(results: Results) -> list[tuple[str, list[str]]]:
+    """Return what the table can be filtered by, with all values of it."""
+    shown = [(row.language or "–", str(row.outcome), row.model or row.model_name_or_path) for row in results.instances]
+    shown += [("–", outcome, "–") for _, outcome, _ in left_out(results)]
+    names = ("language", "outcome", "model")
+    return [(name, sorted({values[place] for values in shown})) for place, name in enumerate(names)]
 
 
 def shorten(text: str) -> str:
@@ -61,7 +46,8 @@ def by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
     return sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))
 
 
-def _drawn(results: Results) -> dict[str, Markup | None]:
+def of_run(results: Results) -> dict[str, Markup | None]:
+    """Return the charts of one run."""
     by_language, rows = results.by_language, results.by_model_and_format
     rates = [row.columns.rate for row in rows]
     return {
@@ -118,7 +104,7 @@ class ChartRow:
     tokens: int | None = None
 
 
-def compared(results: Comparison | GroupResults) -> dict[str, Markup | None]:
+def of_several(results: Comparison | GroupResults) -> dict[str, Markup | None]:
     """Return the charts of several runs."""
     rows = [_chart_row(each) for each in (results.runs if isinstance(results, Comparison) else results.found.runs)]
     labels = [f"{row.run} {row.rate.percent:.1f} %" if row.rate.of else f"{row.run} (no rate)" for row in rows]
