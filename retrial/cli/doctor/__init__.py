@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from retrial import registry
 from retrial.cli.doctor import host, sandboxes
@@ -56,8 +57,8 @@ def _checks() -> dict[str, Check]:
         "sandbox": sandboxes.sandbox,
         "docker": sandboxes.docker,
         "bwrap": sandboxes.bubblewrap,
-        **{f"limits: {name}": sandboxes.limits(name) for name in PREFERRED},
-        **{f"host: {name}": sandboxes.toolchain(name) for name in registry.names("languages")},
+        **{f"limits: {name}": partial(sandboxes.limits, name) for name in PREFERRED},
+        **{f"host: {name}": partial(sandboxes.toolchain, name) for name in registry.names("languages")},
         "disk": host.disk,
         "memory, cores": host.memory,
     }

@@ -48,6 +48,14 @@ class Diagnosis:
     """What to do, in one sentence; empty when there is nothing to mend."""
 
 
+def ok(about: str, found: str) -> Diagnosis:
+    return Diagnosis(about=about, state=State.OK, found=found)
+
+
+def warning(about: str, found: str, fix: str) -> Diagnosis:
+    return Diagnosis(about=about, state=State.WARNING, found=found, fix=fix)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedHost:
     """What the checks share."""
@@ -76,7 +84,7 @@ Check = Callable[[InspectedHost], Iterable[Diagnosis]]
 def python(machine: InspectedHost) -> Iterator[Diagnosis]:
     needed = ".".join(map(str, OLDEST_PYTHON))
     if sys.version_info >= OLDEST_PYTHON:
-        yield Diagnosis(about="Python", state=State.OK, found=f"{platform.python_version()} ({needed} or newer)")
+        yield ok("Python", f"{platform.python_version()} ({needed} or newer)")
         return
     found, fix = f"{platform.python_version()}, older than {needed}", f"install Python {needed} or newer"
     yield Diagnosis(about="Python", state=State.PROBLEM, found=found, fix=fix)
@@ -92,10 +100,9 @@ def packages(machine: InspectedHost) -> Iterator[Diagnosis]:
         if gone:
             yield Diagnosis(about="packages", state=missing, found=f"missing of {name}: {first_few(gone)}", fix=fix)
         if other:
-            found = f"not as {name} pins them: {first_few(other)}"
-            yield Diagnosis(about="packages", state=State.WARNING, found=found, fix=fix)
+            yield warning("packages", f"not as {name} pins them: {first_few(other)}", fix)
         if not gone and not other:
-            yield Diagnosis(about="packages", state=State.OK, found=f"all of {name} ({len(wanted)}), as pinned")
+            yield ok("packages", f"all of {name} ({len(wanted)}), as pinned")
 
 
 def _pins(path: Path) -> dict[str, str]:
@@ -119,14 +126,13 @@ def keys(machine: InspectedHost) -> Iterator[Diagnosis]:
     empty = [name for name, _ in known if not os.environ[name].strip()]
     elsewhere = [f"{name} leads {each.prefix}/… elsewhere" for each in PROVIDERS for name in each.bases if _set(name)]
     if empty:
-        found, fix = f"set, but empty: {', '.join(empty)}", "give them their keys, or unset them"
-        yield Diagnosis(about="model keys", state=State.WARNING, found=found, fix=fix)
+        yield warning("model keys", f"set, but empty: {', '.join(empty)}", "give them their keys, or unset them")
     if held:
-        yield Diagnosis(about="model keys", state=State.OK, found=", ".join([*held, *elsewhere]))
+        yield ok("model keys", ", ".join([*held, *elsewhere]))
         return
     found = "; ".join(["none: only the local model and endpoints without a key can be asked", *elsewhere])
     fix = "set a provider's variable, such as OPENAI_API_KEY, to ask others (README lists them)"
-    yield Diagnosis(about="model keys", state=State.WARNING, found=found, fix=fix)
+    yield warning("model keys", found, fix)
 
 
 def _set(name: str) -> bool:
@@ -137,10 +143,10 @@ def local_model(machine: InspectedHost) -> Iterator[Diagnosis]:
     from retrial.models.weights import GGUF
 
     if (paths.cache() / "weights" / GGUF).is_file():
-        yield Diagnosis(about="local model", state=State.OK, found="its weights are there")
-        return
-    found, fix = "its weights are not there yet", "the first 'python harness.py' fetches them (93 MB), with a network"
-    yield Diagnosis(about="local model", state=State.WARNING, found=found, fix=fix)
+        yield ok("local model", "its weights are there")
+    else:
+        fix = "the first 'python harness.py' fetches them (93 MB), with a network"
+        yield warning("local model", "its weights are not there yet", fix)
 
 
 def disk(machine: InspectedHost) -> Iterator[Diagnosis]:
@@ -162,7 +168,7 @@ def space(about: str, folder: Path, worst: State, *, least: float, better: float
         return Diagnosis(about=about, state=worst, found=found, fix=f"{fix} (RETRIAL_CACHE, RETRIAL_HOME, TMPDIR)")
     found = f"{free:.1f} GB free in {folder}"
     if free >= better:
-        return Diagnosis(about=about, state=State.OK, found=found)
+        return ok(about, found)
     state = worst if free < least else State.WARNING
     return Diagnosis(about=about, state=state, found=found, fix=f"make room: {better:g} GB or more are better")
 
@@ -173,10 +179,10 @@ def memory(machine: InspectedHost) -> Iterator[Diagnosis]:
     free = free_mb() / 1024
     found = f"{free:.1f} GB available and {_cores()}; {jobs} sandboxes at once may take {jobs * each:g} GB"
     if jobs * each <= free and jobs <= cores:
-        yield Diagnosis(about="memory, cores", state=State.OK, found=found)
-        return
-    fix = f"use --test-jobs {max(1, int(min(cores, free / each)))}, or tests may die or time out for want of room"
-    yield Diagnosis(about="memory, cores", state=State.WARNING, found=found, fix=fix)
+        yield ok("memory, cores", found)
+    else:
+        fix = f"use --test-jobs {max(1, int(min(cores, free / each)))}, or tests may die or time out for want of room"
+        yield warning("memory, cores", found, fix)
 
 
 def _cores() -> str:
