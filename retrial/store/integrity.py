@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import zlib
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 from retrial.errors import UsageError
 from retrial.patches.git import plain_path
+from retrial.store.json_io import Seal
 from retrial.system.console import NOTE, say
 from retrial.system.files import special_kind
 from retrial.system.secrets import MASKER
@@ -22,9 +21,7 @@ SHOWN = 20
 PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
 NO_PREDICTION = "{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
 _END = b"\n}\n"
-_SEAL = b',\n  "crc": "%08x"' + _END
-_SEALED = re.compile(rb',\n  "crc": "([0-9a-f]{8})"\n\}\n')
-_SEAL_BYTES = len(_SEAL % 0)
+_SEAL = Seal(b",\n  ", _END)
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,8 +65,7 @@ def _first(texts: Sequence[str]) -> list[str]:
 
 def sealed(content: bytes) -> bytes:
     """An indented JSON object, with a checksum of its own bytes for its last field."""
-    body = content.removesuffix(_END)
-    return body + _SEAL % zlib.crc32(body)
+    return _SEAL.sealed(content.removesuffix(_END))
 
 
 def no_prediction(path: Path, content: bytes, record: Any) -> str:
@@ -78,8 +74,7 @@ def no_prediction(path: Path, content: bytes, record: Any) -> str:
     Where no checksum vouches for it (older runs have none, and a hand edit may remove it), its form
     must, when it is decoded.
     """
-    seal = _SEALED.fullmatch(content, max(0, len(content) - _SEAL_BYTES))
-    if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) != int(seal[1], 16):
+    if _SEAL.holds(content) is False:
         return f"{path} is not as it was written: its checksum says so."
     if not isinstance(record, dict) or record.get("instance_id") != path.stem:
         return f"{path} is not a prediction: its instance_id must be '{path.stem}'."

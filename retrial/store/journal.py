@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import threading
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -18,13 +17,11 @@ from weakref import WeakValueDictionary
 from retrial.errors import UsageError
 from retrial.store import integrity
 from retrial.store.events import AgentSpent, Event, Replied, ReplyLost, Requested, parse
-from retrial.store.json_io import to_fields, to_jsonl
+from retrial.store.json_io import Seal, to_fields, to_jsonl
 from retrial.system.console import say
 from retrial.system.files import sync_folder, write_all
 
-_SEAL = b', "crc": "%08x"}'
-_SEALED = re.compile(rb', "crc": "([0-9a-f]{8})"\}')
-_SEAL_BYTES = len(_SEAL % 0)
+_SEAL = Seal(b", ", b"}")
 _EVENT = re.compile(rb'\{"event": "(\w+)"[,}]')
 _SUM = re.compile(rb'"(?:reserved|cost)": (null|\d+(?:\.\d+)?(?:e-\d+)?)(?=[,}])')
 _PAYING = {kind.tag for kind in (Requested, Replied, AgentSpent, ReplyLost)}
@@ -42,8 +39,7 @@ def line(event: Event) -> bytes:
 
 def sealed(content: bytes) -> bytes:
     """A line with a checksum for its last field."""
-    body = content.removesuffix(b"}\n")
-    return body + _SEAL % zlib.crc32(body) + b"\n"
+    return _SEAL.sealed(content.removesuffix(b"}\n")) + b"\n"
 
 
 def read(content: bytes, where: object = "the journal") -> Iterator[Event]:
@@ -66,11 +62,10 @@ def _examined(content: bytes) -> Iterator[tuple[bytes, bool]]:
     for each in content.split(b"\n"):
         if not each:
             continue
-        seal = _SEALED.fullmatch(each, max(0, len(each) - _SEAL_BYTES))
-        if seal is None:
+        is_whole = _SEAL.holds(each)
+        if is_whole is None:
             yield each, not any_sealed and _is_of_an_older_run(each)
         else:
-            is_whole = zlib.crc32(memoryview(each)[:-_SEAL_BYTES]) == int(seal[1], 16)
             any_sealed = any_sealed or is_whole
             yield each, is_whole
 

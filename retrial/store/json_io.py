@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
+import zlib
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -58,6 +60,24 @@ def _masked(value: Any) -> Any:
         own = {field.name: _masked(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return dataclasses.replace(value, **own)
     return value
+
+
+class Seal:
+    """The last field of a JSON object: a checksum of all bytes before it."""
+
+    def __init__(self, separator: bytes, end: bytes) -> None:
+        self._form = separator + b'"crc": "%08x"' + end
+        self._pattern = re.compile(re.escape(separator) + rb'"crc": "([0-9a-f]{8})"' + re.escape(end))
+        self._size = len(self._form % 0)
+
+    def sealed(self, body: bytes) -> bytes:
+        """`body` is an object without its end."""
+        return body + self._form % zlib.crc32(body)
+
+    def holds(self, content: bytes) -> bool | None:
+        """Whether the content is as it was written; None where it has no checksum."""
+        seal = self._pattern.fullmatch(content, max(0, len(content) - self._size))
+        return zlib.crc32(memoryview(content)[: -self._size]) == int(seal[1], 16) if seal else None
 
 
 def from_json(content: bytes) -> Any:
