@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
-import zlib
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retrial import GRADING
 from retrial.checks import Check
 from retrial.protocols import Sandbox
-from retrial.store.json_io import decode, to_exact_jsonl
+from retrial.store.json_io import Seal, decode, to_exact_jsonl
 from retrial.system.console import NOTE, say
 from retrial.system.files import write_data
 from retrial.system.secrets import MASKER
@@ -21,9 +19,7 @@ from retrial.types import Task, Verdict, fingerprint
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _HEAD = b'{"kept": '
-_SEAL = b', "crc": "%08x"}\n'
-_SEALED = re.compile(rb', "crc": "([0-9a-f]{8})"\}\n')
-_SEAL_BYTES = len(_SEAL % 0)
+_SEAL = Seal(b", ", b"}\n")
 
 
 def key(task: Task, patch: str, check: Check, sandbox: Sandbox) -> str:
@@ -76,8 +72,7 @@ def write_entry(path: Path, value: object, *, sure: bool = False) -> None:
 
     Nothing in it is masked: a patch or an object file with `***` in it is another one.
     """
-    body = _HEAD + to_exact_jsonl(value).rstrip()
-    write_data(path, body + _SEAL % zlib.crc32(body), sure=sure)
+    write_data(path, _SEAL.sealed(_HEAD + to_exact_jsonl(value).rstrip()), sure=sure)
 
 
 def read_entry(path: Path) -> Any:
@@ -86,10 +81,10 @@ def read_entry(path: Path) -> Any:
         content = path.read_bytes()
     except OSError:
         return None
-    seal = _SEALED.fullmatch(content, max(0, len(content) - _SEAL_BYTES))
-    if seal and zlib.crc32(memoryview(content)[:-_SEAL_BYTES]) == int(seal[1], 16):
+    is_whole = _SEAL.holds(content)
+    if is_whole:
         return json.loads(content)["kept"]
-    if seal or not _of_an_older_version(content):
+    if is_whole is False or not _of_an_older_version(content):
         say(f"{NOTE}the cache entry {path} is damaged; it is ignored and will be rebuilt")
     return None
 
