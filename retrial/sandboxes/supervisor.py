@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from retrial.errors import SandboxError
@@ -89,26 +89,29 @@ def command(job: Job) -> tuple[str, ...]:
 
 def pack(job: Job) -> bytes:
     """All that is to lie in /tmp, as a tar archive: the same bytes for the same job."""
+    folders = ("home", "reports", "job", f"job/{_checked(job.folder)}")
+    return tar([*((name, None, 0o755) for name in folders), *_files(job)])
+
+
+def tar(members: Iterable[tuple[str, bytes | None, int]]) -> bytes:
+    """An archive of names, contents (None of a folder) and modes: the same bytes for the same members."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for folder in ("home", "reports", "job", f"job/{_checked(job.folder)}"):
-            member = tarfile.TarInfo(folder)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
-            archive.addfile(member)
-        for name, content, mode in _files(job):
-            member = tarfile.TarInfo(f"job/{name}")
-            member.size, member.mode = len(content), mode
-            archive.addfile(member, io.BytesIO(content))
+        for name, content, mode in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = tarfile.DIRTYPE if content is None else tarfile.REGTYPE, mode
+            member.size = len(content or b"")
+            archive.addfile(member, io.BytesIO(content or b""))
     return buffer.getvalue()
 
 
 def _files(job: Job) -> Iterator[tuple[str, bytes, int]]:
-    yield SCRIPT, job.script.encode(), 0o644
-    yield SEALED, _sums(job), 0o644
+    yield f"job/{SCRIPT}", job.script.encode(), 0o644
+    yield f"job/{SEALED}", _sums(job), 0o644
     for path, content in sorted(job.files.items()):
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise SandboxError(f"The file '{path}' would lie outside the sandbox's folder.")
-        yield f"{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
+        yield f"job/{job.folder}/{path}", content, 0o755 if path in job.executable else 0o644
 
 
 def _sums(job: Job) -> bytes:

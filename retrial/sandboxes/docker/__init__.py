@@ -18,7 +18,7 @@ from docker.utils import kwargs_from_env
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
 from retrial.sandboxes import job_session, supervisor
-from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
+from retrial.sandboxes.docker import exit_cause, host_config, images
 from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
 from retrial.system import host, locks
 from retrial.types import Environment, Execution, HostCapacity, Job
@@ -106,7 +106,7 @@ class Docker:
                 raise SandboxError("The Docker engine went away while the job ran.")
             oom = exit_cause.by_memory(client, container)
             if session.broken_off and watch and watch.full:
-                session.stderr(disk_watch.FULL.format(megabytes=job.limits.disk_mb).encode())
+                session.stderr(exit_cause.FULL.format(megabytes=job.limits.disk_mb).encode())
             elif session.broken_off and not oom:
                 exit_cause.refuse_if_from_outside(client, container)
         return session.execution(timed_out=timed_out, oom=oom, here=_is_here())
@@ -204,9 +204,9 @@ def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
     )
 
 
-def _watched(job: Job, container: str) -> AbstractContextManager[disk_watch.Watch | None]:
+def _watched(job: Job, container: str) -> AbstractContextManager[exit_cause.DiskWatch | None]:
     """Only a layer that is written to can grow; a tmpfs has its size."""
-    return disk_watch.Watch(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
+    return exit_cause.DiskWatch(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
 
 
 def remove_orphans(owner: str, where: str) -> Iterator[str]:
@@ -296,22 +296,20 @@ class Streams:
     def __init__(self, takers: Mapping[int, Callable[[bytes], None]]) -> None:
         self._takers = takers
         self._header = bytearray()
-        self._left = 0
+        self._kind = self._left = 0
+        """Of the frame whose data comes: its kind, and how much is still to come."""
 
     def feed(self, data: bytes) -> None:
         while data:
-            if self._left:
-                part, data = data[: self._left], data[self._left :]
-                self._left -= len(part)
-                if take := self._takers.get(self._header[0]):
-                    take(part)
-                if not self._left:
-                    self._header.clear()
-                continue
-            missing = self.HEADER - len(self._header)
-            self._header += data[:missing]
-            data = data[missing:]
-            if len(self._header) == self.HEADER:
-                self._left = int.from_bytes(self._header[4:], "big")
-                if not self._left:
-                    self._header.clear()
+            if not self._left:
+                missing = self.HEADER - len(self._header)
+                self._header += data[:missing]
+                data = data[missing:]
+                if len(self._header) < self.HEADER:
+                    return
+                self._kind, self._left = self._header[0], int.from_bytes(self._header[4:], "big")
+                self._header.clear()
+            part, data = data[: self._left], data[self._left :]
+            self._left -= len(part)
+            if part and self._kind in self._takers:
+                self._takers[self._kind](part)

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 import threading
 import time
 from collections import deque
@@ -27,6 +26,7 @@ from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
 from retrial.errors import EnvironmentMissing, UsageError
+from retrial.sandboxes.supervisor import tar
 from retrial.types import Environment
 
 FOLDER = Path(__file__).resolve().parents[3] / "docker"
@@ -90,18 +90,7 @@ def _context(target: str) -> bytes:
     for folder in wanted:
         for path in sorted((FOLDER / "prepare" / folder).glob("*")):
             files[f"prepare/{folder}/{path.name}"] = path.read_bytes()
-    return _tar(files)
-
-
-def _tar(files: Mapping[str, bytes]) -> bytes:
-    """The same bytes for the same files."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(content), 0o644
-            archive.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
+    return tar((name, content, 0o644) for name, content in files.items())
 
 
 def facts(client: APIClient, image: str) -> Mapping[str, Any]:
