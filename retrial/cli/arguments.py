@@ -157,11 +157,7 @@ def _read_config(kind: type[T], path: Path) -> dict[str, Any]:
 
 def _resolve(kind: type[T], given: Mapping[str, Any]) -> T:
     fields = {item.name: item for item in dataclasses.fields(kind)}
-    return kind(**{name: _value(fields[name], value) for name, value in given.items()})
-
-
-def _value(item: dataclasses.Field[Any], value: Any) -> Any:
-    return tuple(_choices(value)) if item.name == "model" else _convert(item, value)
+    return kind(**{name: _convert(fields[name], value) for name, value in given.items()})
 
 
 def _choices(value: Any) -> Iterator[ModelChoice]:
@@ -176,18 +172,17 @@ def _choices(value: Any) -> Iterator[ModelChoice]:
         for key in each:
             if key not in (known := ("name", *fields)):
                 raise UsageError(f"model '{each['name']}' has an unknown key '{key}'{nearest(str(key), known)}")
-        yield ModelChoice(name=each["name"], overrides=_own(each, fields))
-
-
-def _own(model: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]]) -> dict[str, Any]:
-    try:
-        return {key: _convert(fields[key], said) for key, said in model.items() if key != "name"}
-    except UsageError as error:
-        raise UsageError(f"model '{model['name']}': {error}") from error
+        try:
+            overrides = {key: _convert(fields[key], said) for key, said in each.items() if key != "name"}
+        except UsageError as error:
+            raise UsageError(f"model '{each['name']}': {error}") from error
+        yield ModelChoice(name=each["name"], overrides=overrides)
 
 
 def _convert(item: dataclasses.Field[Any], given: Any) -> Any:
     """Raises: UsageError when it is not of the field's kind."""
+    if item.name == "model":
+        return tuple(_choices(given))
     name, kind = option_name(item.name), type_name(item)
     if item.metadata["filled"] and given in (None, ""):
         raise UsageError(f"{name} is empty: say what, or leave it out.")

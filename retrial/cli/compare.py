@@ -182,18 +182,18 @@ def _refuse_other_benchmarks(entries: Sequence[ComparedRun]) -> None:
 
     Raises: UsageError.
     """
-    known = [unscored(entry.run.name, Manifest(), *_benchmark(entry)) for entry in entries]
+    known = [_benchmark(entry) for entry in entries]
     for other in known[1:]:
         refuse_other_benchmark(known[0], other)
 
 
-def _benchmark(entry: ComparedRun) -> tuple[object, object]:
-    """Its source and its digest."""
+def _benchmark(entry: ComparedRun) -> Side:
+    """What is known of a run before it is scored: its benchmark."""
     if entry.scoring:
         provenance = entry.scoring.benchmark.provenance
-        return provenance["source"], provenance["digest"]
+        return unscored(entry.run.name, Manifest(), provenance["source"], provenance["digest"])
     manifest = history.identified(entry.run)
-    return manifest.setting("benchmark"), manifest.setting("benchmark_digest")
+    return unscored(entry.run.name, Manifest(), manifest.setting("benchmark"), manifest.setting("benchmark_digest"))
 
 
 def _scored(options: ReportOptions, entry: ComparedRun) -> tuple[Side, bool]:

@@ -41,17 +41,14 @@ def refuse(options: ReportOptions, texts: Sequence[str] = ()) -> None:
             continue
         if len(texts) == 1 and run.results_path.resolve() == path.resolve():
             raise UsageError(f"{_own(run.name)}: name another run with --baseline, or a copy of its results.json.")
-        _refuse_other_benchmark(before, run)
-        _refuse_dependent(before, run)
+        _refuse_incomparable(before, run)
 
 
 def check(options: ReportOptions, results: Results) -> int:
     """The exit code of what was missed; 0 when nothing was. Says of each gate how it went."""
-    missed = [
-        *([_below(options.fail_under, results.rate)] if options.fail_under is not None else []),
-        *([_worse(options.baseline, results)] if options.baseline else []),
-    ]
-    return ExitCode.MISSED if any(missed) else ExitCode.DONE
+    below = options.fail_under is not None and _below(options.fail_under, results.rate)
+    worse = bool(options.baseline) and _worse(options.baseline, results)
+    return ExitCode.MISSED if below or worse else ExitCode.DONE
 
 
 def _below(wanted: float, rate: Rate) -> bool:
@@ -120,17 +117,12 @@ def _side(run: Run, taken: str, results: Results) -> Side:
     return Side(name=name, results=read_back(results), config=read_config(run.config_path))
 
 
-def _refuse_other_benchmark(before: Side, run: Run) -> None:
-    """As far as it is known before it is scored."""
-    config = read_config(run.config_path)
-    if config.setting("benchmark") is not None:
-        source, digest = config.setting("benchmark"), config.setting("benchmark_digest")
-        refuse_other_benchmark(before, unscored(run.name, config, source, digest))
-
-
-def _refuse_dependent(before: Side, run: Run) -> None:
+def _refuse_incomparable(before: Side, run: Run) -> None:
     """As far as it is known before it is scored. Raises: UsageError."""
-    now = unscored(run.name, read_config(run.config_path))
+    config = read_config(run.config_path)
+    now = unscored(run.name, config, config.setting("benchmark"), config.setting("benchmark_digest"))
+    if config.setting("benchmark") is not None:
+        refuse_other_benchmark(before, now)
     if now.contains(before) or before.contains(now):
         later, first = (now, before) if now.contains(before) else (before, now)
         raise UsageError(
