@@ -94,22 +94,18 @@ class SecretMasker:
             self._bytes = _encoded(self._texts)
             self._certain = _encoded(_longest_first(self._values))
 
-    def learn_variables(self, variables: Mapping[str, str]) -> None:
-        """Those that have the name of a secret, and passwords in addresses."""
-        self.add(*_named_like_keys(variables))
-        for value in variables.values():
-            self.learn_address(value)
-
     def guess_variables(self, variables: Mapping[str, str]) -> None:
-        """As `learn_variables`, for variables that happen to be set: `CACHE_KEY` may hold anything."""
+        """Variables that happen to be set: `CACHE_KEY` may hold anything; passwords in addresses are certain."""
         self.guess(*_named_like_keys(variables))
         for value in variables.values():
             self.learn_address(value)
 
     def learn_given(self, variables: Mapping[str, str]) -> None:
         """Variables that somebody hands to an agent: also what only looks like a key."""
-        self.learn_variables(variables)
-        self.add(*(value for value in variables.values() if _TOKEN.search(value) and not _is_path(value)))
+        looks = (value for value in variables.values() if _TOKEN.search(value) and not _is_path(value))
+        self.add(*_named_like_keys(variables), *looks)
+        for value in variables.values():
+            self.learn_address(value)
 
     def learn_arguments(self, arguments: Iterable[str]) -> None:
         """What stands behind the name of a secret in a command, a header or an address, and what looks like a key."""

@@ -113,7 +113,7 @@ def test_variables_are_known_by_their_names_and_addresses_by_their_logins(tmp_pa
     file = tmp_path / "server-key-5f1c09.pem"
     file.touch()
     known = SecretMasker()
-    known.learn_variables(
+    known.learn_given(
         {
             "MY_API_KEY": "k-5f1c09d2a77b",
             "ci_job_token": "t-5f1c09d2a77b",
