@@ -19,7 +19,7 @@ from retrial.store import integrity
 from retrial.store.events import AgentSpent, Event, Replied, ReplyLost, Requested, parse
 from retrial.store.json_io import Seal, to_fields, to_jsonl
 from retrial.system.console import say
-from retrial.system.files import sync_folder, write_all
+from retrial.system.files import open_or_create, sync_folder, write_all
 
 _SEAL = Seal(b", ", b"}")
 _EVENT = re.compile(rb'\{"event": "(\w+)"[,}]')
@@ -29,7 +29,6 @@ _LOG = logging.getLogger(__name__)
 _locks: WeakValueDictionary[Path, threading.Lock] = WeakValueDictionary()
 """One for each file that somebody has open: who was taken for lost may still write beside who goes on."""
 _meeting = threading.Lock()
-_HOW = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 def line(event: Event) -> bytes:
@@ -95,7 +94,7 @@ class Journal:
     def write(self, lines: bytes) -> None:
         """Whole lines, on disk when this returns."""
         with self._lock:
-            file = self._opened()
+            file = open_or_create(self._path, os.O_RDWR | os.O_APPEND)
             try:
                 size = self._mended_size(file)
                 _add(file, lines, size)
@@ -105,13 +104,6 @@ class Journal:
         if not size:
             # A file that nobody can find is not on disk.
             sync_folder(self._path.parent)
-
-    def _opened(self) -> int:
-        try:
-            return os.open(self._path, _HOW, 0o666)
-        except FileNotFoundError:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self._path, _HOW, 0o666)
 
     def _mended_size(self, file: int) -> int:
         """Return the size of the file once its last line has an end."""

@@ -43,17 +43,24 @@ _KINDS = {
 
 def write_atomically(path: Path, content: bytes) -> None:
     """All of it or nothing, and on disk when this returns; without what nobody may see."""
-    _write(path, MASKER.redact_bytes(content), sure=True)
+    write_data(path, MASKER.redact_bytes(content), sure=True)
 
 
 def write_again(path: Path, content: bytes) -> None:
     """What can be made again from what is on disk: if the machine itself fails in the next seconds, it may be lost."""
-    _write(path, MASKER.redact_bytes(content), sure=False)
+    write_data(path, MASKER.redact_bytes(content))
 
 
 def write_data(path: Path, content: bytes, *, sure: bool = False) -> None:
-    """Exactly these bytes: what is read back as data must be what it was. `sure` as in `write_atomically`."""
-    _write(path, content, sure=sure)
+    """Exactly these bytes: what is read back as data must be what it was. `sure` as in `write_atomically`.
+
+    On a full disk, in the place of the reserve.
+    """
+    try:
+        _replace(path, content, sure=sure)
+    except OSError as error:
+        give_up_reserve(error)
+        _replace(path, content, sure=sure)
 
 
 def write_if_other(path: Path, content: bytes) -> None:
@@ -67,15 +74,6 @@ def write_if_other(path: Path, content: bytes) -> None:
         write_again(path, content)
 
 
-def _write(path: Path, content: bytes, *, sure: bool) -> None:
-    """On a full disk, in the place of the reserve."""
-    try:
-        _replace(path, content, sure=sure)
-    except OSError as error:
-        give_up_reserve(error)
-        _replace(path, content, sure=sure)
-
-
 def _replace(path: Path, content: bytes, *, sure: bool) -> None:
     # Carries our name: who is killed in the middle leaves it.
     owner = locks.register_resource(locks.ResourceKind.FILES, path.parent)
@@ -83,7 +81,7 @@ def _replace(path: Path, content: bytes, *, sure: bool) -> None:
     replaced = False
     try:
         # Each call of the system lets other threads in, of which there are hundreds: here are as few as can be.
-        file = _created(temporary)
+        file = open_or_create(temporary, os.O_WRONLY | os.O_EXCL)
         try:
             write_all(file, content)
             os.fchmod(file, 0o644)
@@ -99,13 +97,14 @@ def _replace(path: Path, content: bytes, *, sure: bool) -> None:
                 os.unlink(temporary)
 
 
-def _created(path: str) -> int:
-    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+def open_or_create(path: str | Path, how: int) -> int:
+    """Open a file, which is made if it is missing, and so is its folder."""
+    how |= os.O_CREAT | os.O_CLOEXEC
     try:
-        return os.open(path, how)
+        return os.open(path, how, 0o666)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return os.open(path, how)
+        return os.open(path, how, 0o666)
 
 
 def write_all(file: int, content: bytes) -> None:
