@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +113,13 @@ class Run:
         # Before the first journal: without it, what that says is of no use.
         sync_folder(self.folder)
 
-    @contextmanager
-    def lock(self, claim: RunLock) -> Iterator[Callable[[], str]]:
+    def lock(self, claim: RunLock) -> AbstractContextManager[Callable[[], str]]:
         """Hold the run's lock. Yields a function that returns why it is no longer held.
 
         Raises: UsageError while another process holds it, or when a folder of the run is a symlink.
         """
         self.refuse_links()
-        with locks.run_lock(self.folder, self.name, claim) as lost:
-            yield lost
+        return locks.run_lock(self.folder, self.name, claim)
 
     def refuse_links(self) -> None:
         """Raise UsageError naming each symlink, FIFO, socket and device in the run's folders.
