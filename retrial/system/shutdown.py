@@ -34,7 +34,7 @@ def signals() -> tuple[signal.Signals, ...]:
 
 
 class Stop:
-    """Asked for at most once; whoever is about to start something looks at it."""
+    """The one of `protocols.py`, within a process: asked for at most once."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -45,16 +45,13 @@ class Stop:
         self.interrupted = False
 
     def watch(self, why: Callable[[], str]) -> None:
-        """To be looked at, every now and then, by whoever looks at this: a reason is as if somebody had asked."""
         self._watched.append(why)
 
     def on_request(self, wake: Callable[[], None]) -> None:
-        """To be called when it is asked for, by those with threads that wait for something to start."""
         self._wakers.append(wake)
 
     @property
     def is_set(self) -> bool:
-        """Whether it has been asked for; looks at nothing else, so that it may be called with a lock held."""
         return self._asked.is_set()
 
     @property
@@ -71,11 +68,9 @@ class Stop:
         return self._asked.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is asked for within this time."""
         return self._asked.wait(seconds)
 
     def request(self, reason: str) -> bool:
-        """Whether nobody had asked before."""
         if self._asked.is_set():
             return False
         self.reason = reason
@@ -85,12 +80,10 @@ class Stop:
         return True
 
     def raise_if_set(self) -> None:
-        """Raises: Stopped when nothing new may be started."""
         if self.requested:
             raise Stopped(self.reason)
 
     def end(self) -> None:
-        """When all that was under way has been handed out. Raises: KeyboardInterrupt, Stopped if it was asked for."""
         if self.interrupted:
             raise KeyboardInterrupt
         if self._asked.is_set():
