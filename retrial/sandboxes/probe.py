@@ -14,6 +14,7 @@ from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.language import Language
 from retrial.protocols import Sandbox
 from retrial.system.files import scratch_folder, write_data
+from retrial.system.locks import this_host
 from retrial.types import Environment, Execution, Job, Limits, fingerprint
 
 LIMITS = Limits(seconds=30, memory_mb=512, processes=64, disk_mb=16)
@@ -116,10 +117,11 @@ def find_holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
             probe(sandbox, environment, folder)
         except SandboxError as error:
             yield str(error).rstrip(".")
+    most = 2 * TRIAL_LIMITS.output_bytes
     tried: tuple[tuple[str, Limits, Callable[[Execution], bool], str], ...] = (
-        (FILL_MEMORY, TRIAL_LIMITS, _got_all, "memory is not limited"),
+        (FILL_MEMORY, TRIAL_LIMITS, lambda seen: seen.stdout.strip() == str(MANY), "memory is not limited"),
         (FILL_DISK, TRIAL_LIMITS, _wrote_too_much, "the disk is not limited"),
-        (FILL_OUTPUT, TRIAL_LIMITS, _printed_too_much, "output is not limited"),
+        (FILL_OUTPUT, TRIAL_LIMITS, lambda seen: len(seen.stdout) > most, "output is not limited"),
         (IGNORE_TIME, Limits(seconds=1, memory_mb=128), lambda seen: not seen.timed_out, "time is not limited"),
     )
     for script, limits, broken, hole in tried:
@@ -133,8 +135,7 @@ def find_holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
 
 def _held(sandbox: Sandbox, cache: Path, *what: str) -> Path:
     """Is there when these have been tried since the machine was started, and held."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return cache / "probes" / fingerprint(boot, dict(sandbox.describe()), *what)
+    return cache / "probes" / fingerprint(this_host().boot, dict(sandbox.describe()), *what)
 
 
 def _language(environment: Environment) -> Language | None:
@@ -189,14 +190,6 @@ def _holes(seen: Execution) -> str:
     if seen.timed_out or HELD not in lines:
         return f"the probe did not end ({(seen.stderr.strip() or 'without a word').splitlines()[-1]})"
     return ", ".join(line for line in lines if line != HELD)
-
-
-def _got_all(seen: Execution) -> bool:
-    return seen.stdout.strip() == str(MANY)
-
-
-def _printed_too_much(seen: Execution) -> bool:
-    return len(seen.stdout) > 2 * TRIAL_LIMITS.output_bytes
 
 
 def _wrote_too_much(seen: Execution) -> bool:
