@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from retrial.chat import Backoff, Overload
 from retrial.errors import EnvironmentMissing, SandboxError, Stopped
 from retrial.executors.limiter import FairLimiter, Slot
 from retrial.protocols import Sandbox, Stop
 from retrial.system import console, host, paths, shutdown
-from retrial.types import Environment, EnvironmentFacts, Execution, HostCapacity, Job
+from retrial.types import Environment, EnvironmentFacts, Execution, Job
 
 PAUSE = 5.0
 """Seconds before a job is tried again whose sandbox could not be had: an engine that restarts takes as long."""
@@ -67,11 +67,11 @@ class UsedEnvironments:
     def record(self) -> dict[str, EnvironmentFacts]:
         """Of all that was used so far, for run.json and results.json."""
         used = sorted(self._digests.items(), key=lambda item: item[0].name)
-        return {environment.name: self._recorded(environment, digest) for environment, digest in used}
-
-    def _recorded(self, environment: Environment, digest: str) -> EnvironmentFacts:
-        others = self._others.get(environment)
-        return {"digest": digest, "versions": [], **({"also": sorted(others)} if others else {})}
+        found: dict[str, EnvironmentFacts] = {}
+        for environment, digest in used:
+            others = self._others.get(environment)
+            found[environment.name] = {"digest": digest, "versions": [], **({"also": sorted(others)} if others else {})}
+        return found
 
 
 class ThrottledSandbox:
@@ -94,6 +94,8 @@ class ThrottledSandbox:
         self.name = sandbox.name
         self.environments = environments or UsedEnvironments()
         self._sandbox = sandbox
+        self.unavailable, self.missing, self.state = sandbox.unavailable, sandbox.missing, sandbox.state
+        self.prepare, self.machine, self.describe = sandbox.prepare, sandbox.machine, sandbox.describe
         self._stop = stop or shutdown.Stop()
         self._turns = FairLimiter(at_once, self._stop, "testing", host.has_room)
         self._pause, self._lost, self._ran, self._in_vain = pause, 0, 0, 0
@@ -101,18 +103,6 @@ class ThrottledSandbox:
         self._bringing: dict[Environment, threading.Lock] = {}
         self._probing = threading.Lock()
         self._holds = False
-
-    def unavailable(self, environments: Iterable[Environment]) -> str:
-        return self._sandbox.unavailable(environments)
-
-    def missing(self, environment: Environment) -> str:
-        return self._sandbox.missing(environment)
-
-    def state(self, environment: Environment) -> str:
-        return self._sandbox.state(environment)
-
-    def prepare(self, environment: Environment, say: Callable[[str], None]) -> None:
-        self._sandbox.prepare(environment, say)
 
     def digest(self, environment: Environment) -> str:
         self.environments.refuse_broken(environment)
@@ -124,12 +114,6 @@ class ThrottledSandbox:
     def slowed(self) -> str:
         """For people: why there are fewer at once than might be; empty when there are not."""
         return self._turns.slowed
-
-    def machine(self) -> HostCapacity:
-        return self._sandbox.machine()
-
-    def describe(self) -> Mapping[str, str]:
-        return self._sandbox.describe()
 
     def run(self, job: Job) -> Execution:
         if not job.environment.tree:

@@ -255,32 +255,30 @@ def test_every_sandbox_says_what_it_has(sandbox: Sandbox) -> None:
     assert found.memory_mb > 100
 
 
-class Killing:
+class Killing(Shaky):
     """A real sandbox in which the first jobs are killed, as by somebody outside."""
 
     def __init__(self, inner: Sandbox, times: int) -> None:
-        self.name, self.machine = inner.name, inner.machine
-        self._inner, self._left = inner, times
-        self.calls = 0
+        super().__init__(inner)
+        self._left = times
 
     def run(self, job: Job) -> Execution:
-        self.calls += 1
-        killed = self.calls <= self._left
-        return self._inner.run(replace(job, script="kill -9 $$") if killed else job)
+        killed = self.calls < self._left
+        return super().run(replace(job, script="kill -9 $$") if killed else job)
 
 
 def test_a_job_that_was_killed_is_run_once_more_for_that_need_not_be_its_own_doing(bwrap: Sandbox) -> None:
-    once = ThrottledSandbox(Killing(bwrap, 1), 2)  # type: ignore[arg-type]
+    once = ThrottledSandbox(Killing(bwrap, 1), 2)
     assert once.run(JOB).stdout.strip() == "done"
     always = Killing(bwrap, 9)
-    assert ThrottledSandbox(always, 2).run(JOB).exit_code == 128 + 9  # type: ignore[arg-type]
+    assert ThrottledSandbox(always, 2).run(JOB).exit_code == 128 + 9
     assert always.calls == 2
 
 
 def test_a_job_that_was_killed_while_we_are_to_stop_says_nothing(bwrap: Sandbox) -> None:
     stop = Stop()
     killing = Killing(bwrap, 1)
-    bounded = ThrottledSandbox(killing, 2, stop=stop)  # type: ignore[arg-type]
+    bounded = ThrottledSandbox(killing, 2, stop=stop)
     killing.run = lambda job: (stop.request("interrupted"), Killing.run(killing, job))[1]  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bounded.run(JOB)
