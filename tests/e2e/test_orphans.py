@@ -172,9 +172,8 @@ def wait(self, child):
     signal.pause()
 
 process.Nobody.introduce = wait
-pipe = subprocess.PIPE
 slot = limits.method().open(Limits())
-process.Bubble(["true"], process.View(disk_mb=1), slot, stdin=pipe, stderr=pipe)
+process.Bubble(["true"], process.View(disk_mb=1), slot, stderr=subprocess.PIPE)
 """
 
 

@@ -62,7 +62,7 @@ class BwrapCell:
 
 
 def _start(kit: StagedFiles, view: process.View, slot: limits.JobLimits) -> process.Bubble:
-    return process.Bubble(kit.command, view, slot, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return process.Bubble(kit.command, view, slot, stderr=subprocess.STDOUT)
 
 
 def _search_path(shown: Iterable[Path]) -> str:

@@ -88,7 +88,8 @@ class Bwrap:
         session = job_session.SupervisorSession(job)
         try:
             with closing(job_limits.method().open(job.limits)) as slot:
-                with _start(job, slot, self._hidden) as bubble:
+                command, view = supervisor.command(job), _view(job, self._hidden)
+                with process.Bubble(command, view, slot, stderr=subprocess.PIPE) as bubble:
                     timed_out = job_session.converse(session, _channel(bubble, session), slot)
                 return session.execution(timed_out=timed_out, oom=slot.oom(), cpu_seconds=slot.cpu_seconds())
         except OSError as error:
@@ -97,11 +98,6 @@ class Bwrap:
 
 def make(context: Context) -> Bwrap:
     return Bwrap(secret_paths(getattr(context.options, "benchmark", "")))
-
-
-def _start(job: Job, slot: job_limits.JobLimits, hidden: tuple[Path, ...]) -> process.Bubble:
-    command, view, pipe = supervisor.command(job), _view(job, hidden), subprocess.PIPE
-    return process.Bubble(command, view, slot, stdin=pipe, stderr=pipe)
 
 
 def _channel(bubble: process.Bubble, session: job_session.SupervisorSession) -> job_session.Channel:

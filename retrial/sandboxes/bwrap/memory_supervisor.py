@@ -140,10 +140,6 @@ def in_scope(limits: Limits) -> Supervisor:
 
     A scope is gone with its last process, and with it what it counted.
     """
-    return Supervisor(limits, prefix=_scope(limits))
-
-
-def _scope(limits: Limits) -> tuple[str, ...]:
     settings = {
         "MemoryMax": f"{limits.memory_mb + SCOPE_SLACK_MB}M",
         "MemorySwapMax": "0",
@@ -151,7 +147,7 @@ def _scope(limits: Limits) -> tuple[str, ...]:
         "CPUQuota": f"{int(limits.cpus * 100)}%",
     }
     options = [part for name, value in settings.items() for part in ("-p", f"{name}={value}")]
-    return ("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--")
+    return Supervisor(limits, prefix=("systemd-run", "--user", "--scope", "--quiet", "--collect", *options, "--"))
 
 
 def bounds(open_slot: Callable[[Limits], Supervisor], holds: Callable[[int], bool] = lambda process: True) -> bool:

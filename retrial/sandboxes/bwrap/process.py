@@ -96,8 +96,8 @@ class View:
 class Bubble:
     """bwrap while it runs one command; afterwards every process in it is dead."""
 
-    def __init__(self, command: Iterable[str], view: View, slot: JobLimits, *, stdin: int, stderr: int) -> None:
-        """`stdin` and `stderr` as for a subprocess; stdout is a pipe."""
+    def __init__(self, command: Iterable[str], view: View, slot: JobLimits, *, stderr: int) -> None:
+        """`stderr` as for a subprocess; stdin and stdout are pipes."""
         self._slot = slot
         self._ended = -1
         with ExitStack() as stack:
@@ -112,7 +112,7 @@ class Bubble:
             variables = {name: os.environ[name] for name in OUTER_VARIABLES if name in os.environ}
             self.popen = subprocess.Popen(
                 [*slot.prefix, "bwrap", *options, *identity, "--", *inside],
-                stdin=stdin,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 bufsize=0,
