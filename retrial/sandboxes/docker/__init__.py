@@ -123,7 +123,6 @@ def make(context: Context) -> Docker:
 
 
 def address() -> str:
-    """Of the engine."""
     return os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET
 
 

@@ -21,9 +21,6 @@ from retrial.errors import SandboxError
 SETTLE_SECONDS = 60
 """For the engine to write down what the end of a stream has told us; to unmount what a job has written takes time."""
 GONE = "The container was killed from outside: somebody removed it while the job ran."
-KILLED = "The container was killed from outside while the job ran (signal {signal})."
-LOST = "The connection to the engine broke while the job ran."
-RESTARTED = "The engine was restarted while the job ran."
 WATCH_SECONDS = 2.0
 """Between two questions; the fastest disks take a few gigabytes in that time."""
 FULL = "\nThe job wrote more than {megabytes} MB into its image, and was ended.\n"
@@ -48,7 +45,7 @@ def refuse_if_from_outside(client: APIClient, container: str, patience: int = SE
         raise SandboxError(GONE) from error
     except (ReadTimeout, ConnectionError) as error:
         # A container's streams end with the container, even if all that is in it closes them.
-        raise SandboxError(LOST) from error
+        raise SandboxError("The connection to the engine broke while the job ran.") from error
     _refuse_killed(client, seen)
 
 
@@ -62,10 +59,10 @@ def _refuse_killed(client: APIClient, seen: Mapping[str, Any]) -> None:
             if event["Action"] == "die":
                 return
             if event["Action"].startswith("kill"):
-                signal = event.get("Actor", {}).get("Attributes", {}).get("signal", "")
-                raise SandboxError(KILLED.format(signal=signal or "unknown"))
+                signal = event.get("Actor", {}).get("Attributes", {}).get("signal", "") or "unknown"
+                raise SandboxError(f"The container was killed from outside while the job ran (signal {signal}).")
     # Events live in the engine's memory, and every end is one of them.
-    raise SandboxError(RESTARTED)
+    raise SandboxError("The engine was restarted while the job ran.")
 
 
 def _seconds(stamp: str) -> float:

@@ -44,6 +44,7 @@ class CachedImage:
 
 
 Ledger = dict[str, CachedImage]
+UNKNOWN = CachedImage(id="")
 
 
 def held(image: str) -> AbstractContextManager[int]:
@@ -78,8 +79,7 @@ class Shelf:
 
     def remembered(self, image: str) -> str:
         """The id that the image had when it was last used; empty when it is not known."""
-        known = _read().get(image)
-        return known.id if known else ""
+        return _read().get(image, UNKNOWN).id
 
     def ensure(self, client: APIClient, environment: Environment, say: Callable[[str], None]) -> None:
         """Bring the image unless it is there.
@@ -90,9 +90,9 @@ class Shelf:
         if found := _look(client, image):
             _note(image, found, say)
             return
-        known = _read().get(image)
-        self._make_room(client, image, known.size if known else 0, say)
-        docker_images.bring(client, environment, say, known.digest if known else "")
+        known = _read().get(image, UNKNOWN)
+        self._make_room(client, image, known.size, say)
+        docker_images.bring(client, environment, say, known.digest)
         found = _look(client, image)
         if not found:
             raise EnvironmentMissing(f"The image {image} could not be had: the engine gave no reason.")
