@@ -82,14 +82,11 @@ def parse(
     given = vars(found)
     rest = tuple(given.pop("paths", ()))
     from_file = _read_config(kind, Path(given["config"])) if given.get("config") else {}
-    return _without_own(_resolve(kind, complete({**from_file, **given})), given), rest
-
-
-def _without_own(options: T, given: Mapping[str, Any]) -> T:
-    """What is said on the command line is for all models, also for those that the file gives options of their own."""
-    if not isinstance(options, HarnessOptions):
-        return options
-    return replace(options, model=tuple(choice.without(given) for choice in options.model))
+    options = _resolve(kind, complete({**from_file, **given}))
+    if isinstance(options, HarnessOptions):
+        # What is said on the command line is for all models, also for those that the file gives options of their own.
+        options = replace(options, model=tuple(choice.without(given) for choice in options.model))
+    return options, rest
 
 
 def _parser(kind: type[T], description: str, positional: str) -> Parser:

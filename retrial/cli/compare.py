@@ -48,8 +48,6 @@ NOT_WITH = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """One that is to be compared."""
-
     run: Run
     scoring: ScoringInput | None = None
     """Of a predictions file, which is no run before it is scored."""

@@ -68,7 +68,10 @@ def _worse(text: str, results: Results) -> bool:
         run = Run(paths.home(), results.run)
         if run.results_path.resolve() == path.resolve():
             raise UsageError(f"{_own(run.name)}.")
-        found = _pair(before, _side(run, before.name, results))
+        # An earlier result of the same run has its name.
+        name = f"{run.name} (now)" if run.name == before.name else run.name
+        now = Side(name=name, results=read_back(results), config=read_config(run.config_path))
+        found = _pair(before, now)
     except UsageError as error:
         print(one_line(f"--baseline {text}: missed. {error}"))
         return True
@@ -109,12 +112,6 @@ def _baseline(text: str) -> tuple[Path, Side]:
     results = read_results(path)
     config = read_config(path.with_name("run.json"))
     return path, Side(name=results.run or path.parent.name, results=results, config=config)
-
-
-def _side(run: Run, taken: str, results: Results) -> Side:
-    """What was scored just now; an earlier result of the same run has its name."""
-    name = f"{run.name} (now)" if run.name == taken else run.name
-    return Side(name=name, results=read_back(results), config=read_config(run.config_path))
 
 
 def _refuse_incomparable(before: Side, run: Run) -> None:

@@ -57,8 +57,6 @@ class AttemptEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAttempt:
-    """One attempt as it was recorded."""
-
     number: int
     calls: Mapping[int, Call] = field(default_factory=dict)
     checks: frozenset[tuple[int, str]] = frozenset()

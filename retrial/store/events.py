@@ -107,8 +107,6 @@ class ReplyLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpent(Event):
-    """An agent spent this on its own."""
-
     tag: ClassVar[str] = "spent"
 
     usage: Usage

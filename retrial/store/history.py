@@ -76,7 +76,10 @@ def find_run(home: Path, text: str) -> Run | None:
 def latest_run(home: Path) -> str:
     """The run of harness.py that was started last; its grid, if it belongs to one."""
     now, found = utc_now(), []
-    for run in _runs(home):
+    names = sorted(path.name for path in (home / "predictions").glob("*"))
+    for run in (Run(home, name) for name in names if SAFE.fullmatch(name)):
+        if not run.exists():
+            continue
         try:
             manifest = run.manifest()
         except UsageError as error:
@@ -90,12 +93,6 @@ def latest_run(home: Path) -> str:
     if not found:
         raise UsageError("There is no run yet: start one with 'python harness.py'.")
     return max(found)[-1]
-
-
-def _runs(home: Path) -> list[Run]:
-    """All that there are."""
-    names = sorted(path.name for path in (home / "predictions").glob("*"))
-    return [run for run in (Run(home, name) for name in names if SAFE.fullmatch(name)) if run.exists()]
 
 
 def identified(run: Run) -> Manifest:

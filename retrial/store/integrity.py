@@ -19,7 +19,6 @@ from retrial.system.secrets import MASKER
 SHOWN = 20
 """Problems listed at most."""
 PREDICTION_FIELDS = ("instance_id", "model_name_or_path", "model_patch", "try", "all_results")
-NO_PREDICTION = "{path} is not a prediction: its model_patch, its try or one of its all_results is not what it must be."
 _END = b"\n}\n"
 _SEAL = Seal(b",\n  ", _END)
 _LOG = logging.getLogger(__name__)

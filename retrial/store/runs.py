@@ -217,7 +217,8 @@ class Run:
         try:
             return read_record(self._read(path))
         except ValueError as error:
-            raise UsageError(integrity.NO_PREDICTION.format(path=path)) from error
+            wrong = "its model_patch, its try or one of its all_results is not what it must be"
+            raise UsageError(f"{path} is not a prediction: {wrong}.") from error
 
     def _read(self, path: Path) -> Any:
         content, record = read_json_file(path)

@@ -30,8 +30,6 @@ NAME = "sums.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSums:
-    """Of one journal."""
-
     size: int
     committed: float
     usage: Usage
@@ -56,7 +54,11 @@ def entries(folder: Path) -> dict[str, JournalSums]:
 
 def content(folder: Path) -> bytes:
     """What to keep in the file `NAME` of this folder."""
-    rows = {name: [each.size, _known_sum(each.committed), each.usage] for name, each in entries(folder).items()}
+    rows = {
+        # JSON has no number for a sum that is not known.
+        name: [each.size, each.committed if math.isfinite(each.committed) else None, each.usage]
+        for name, each in entries(folder).items()
+    }
     return to_jsonl(rows)
 
 
@@ -69,11 +71,6 @@ def usage(events: Iterable[Event]) -> Usage:
         elif isinstance(event, AgentSpent):
             total += event.usage
     return total
-
-
-def _known_sum(committed: float) -> float | None:
-    """JSON has no number for a sum that is not known."""
-    return committed if math.isfinite(committed) else None
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -36,8 +36,6 @@ _FENCE = re.compile(r"(`{3,})(\w*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One piece of a transcript."""
-
     text: str
     heading: bool = False
     """It begins a message, a check or a patch."""

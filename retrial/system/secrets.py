@@ -195,7 +195,6 @@ class _MaskedStream:
 
 
 def _distinct(values: Iterable[str], shortest: int) -> frozenset[str]:
-    """Without plain words, numbers, and what is too short to be told from those."""
     found = {value.strip() for value in values}
     return frozenset(value for value in found if len(value) >= shortest and not _PLAIN.fullmatch(value))
 

@@ -39,8 +39,6 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One line of what was found."""
-
     about: str
     state: State
     found: str

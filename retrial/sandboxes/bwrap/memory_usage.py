@@ -108,7 +108,6 @@ class BubbleMemory:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def wants_cpu(self) -> bool:
-        """Return whether a thread runs, or would if it got a processor."""
         return any(is_runnable(f"{self._proc}/{process.pid}") for process in self.processes())
 
     def at_most(self, processes: list[Process]) -> int:
