@@ -8,7 +8,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 def harness(argv: Sequence[str]) -> tuple[HarnessOptions, Sequence[str]]:
     """Return the options of harness.py, and the command line they are from. Raises: UsageError."""
     description = "Run a code-editing agent over tasks until an edit is plausible, and write predictions."
-    return parse(HarnessOptions, argv, description, complete=_with_recorded)[0], argv
+    return parse(HarnessOptions, argv, description)[0], argv
 
 
 def report(argv: Sequence[str]) -> tuple[ReportOptions, tuple[str, ...], Sequence[str]]:
@@ -57,23 +57,8 @@ def report(argv: Sequence[str]) -> tuple[ReportOptions, tuple[str, ...], Sequenc
     return *parse(ReportOptions, argv, description, positional="RUN|FILE"), argv
 
 
-def _with_recorded(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    from retrial.predict.metering import recording
-
-    return recording.complete(given)
-
-
-def parse(
-    kind: type[T],
-    argv: Sequence[str],
-    description: str,
-    positional: str = "",
-    complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda given: given,
-) -> tuple[T, tuple[str, ...]]:
-    """Options and positional arguments; the command line wins over the configuration file.
-
-    `complete` may add to what is given. Raises: UsageError.
-    """
+def parse(kind: type[T], argv: Sequence[str], description: str, positional: str = "") -> tuple[T, tuple[str, ...]]:
+    """Options and positional arguments; the command line wins over the configuration file. Raises: UsageError."""
     parser = _parser(kind, description, positional)
     found, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -82,7 +67,13 @@ def parse(
     given = vars(found)
     rest = tuple(given.pop("paths", ()))
     from_file = _read_config(kind, Path(given["config"])) if given.get("config") else {}
-    options = _resolve(kind, complete({**from_file, **given}))
+    settings = {**from_file, **given}
+    if kind is HarnessOptions:
+        # Not before: --help does without it.
+        from retrial.predict.metering import recording
+
+        settings = recording.complete(settings)
+    options = _resolve(kind, settings)
     if isinstance(options, HarnessOptions):
         # What is said on the command line is for all models, also for those that the file gives options of their own.
         options = replace(options, model=tuple(choice.without(given) for choice in options.model))

@@ -15,7 +15,6 @@ from retrial.cli.arguments import parse
 from retrial.errors import ModelError, NotRecorded, OutOfMoney, OutOfTime, UsageError
 from retrial.models.replay import make
 from retrial.options import HarnessOptions, ModelSettings
-from retrial.predict.metering import recording
 from retrial.predict.metering.recording import RecordedModel, Recording
 from retrial.protocols import ModelContext
 from retrial.store.attempt_log import first_difference, question
@@ -287,7 +286,7 @@ def test_the_last_verdict_on_a_patch_counts(run: Run, journal: Journal) -> None:
 
 
 def options(*argv: str) -> HarnessOptions:
-    return parse(HarnessOptions, argv, "", complete=recording.complete)[0]
+    return parse(HarnessOptions, argv, "")[0]
 
 
 def test_what_is_not_given_is_as_the_run_had_it(run: Run, journal: Journal) -> None:
