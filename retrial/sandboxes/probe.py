@@ -56,25 +56,20 @@ MANY = 400 << 20
 
 FILL_MEMORY = f"head -c {MANY} /dev/zero | tail -c {MANY} | wc -c"
 # Each process stays within the limit, all of them together do not.
-FILL_BY_PROCESSES = f"""
+FILL_BY_PROCESSES = f"""python3 -c '
 import os, signal
 for _ in range(4):
     if not os.fork():
         held = b"x" * {TRIAL_LIMITS.memory_mb << 19}
         signal.pause()
-os.wait()
+os.wait()'
 """
-FILL_SHARED_MEMORY = f"""
+FILL_SHARED_MEMORY = f"""python3 -c '
 import mmap
 held = mmap.mmap(-1, {MANY})
 while held.tell() < len(held):
-    held.write(b"x" * (1 << 20))
+    held.write(b"x" * (1 << 20))'
 """
-WHOLE_JOB = {
-    FILL_BY_PROCESSES: "memory of several processes is not limited as a whole",
-    FILL_SHARED_MEMORY: "shared memory is not limited",
-}
-"""Programs in Python; the hole, unless the sandbox says that the program ran out of memory."""
 FILL_DISK = f"head -c {MANY} /dev/zero >/tmp/big 2>/dev/null; wc -c </tmp/big"
 FILL_OUTPUT = "head -c 5000000 /dev/zero | tr '\\0' x"
 IGNORE_TIME = "trap '' TERM; sleep 60"
@@ -117,19 +112,17 @@ def find_holes(sandbox: Sandbox, environment: Environment) -> Iterator[str]:
             probe(sandbox, environment, folder)
         except SandboxError as error:
             yield str(error).rstrip(".")
-    most = 2 * TRIAL_LIMITS.output_bytes
+    most, whole = 2 * TRIAL_LIMITS.output_bytes, replace(TRIAL_LIMITS, seconds=10)
     tried: tuple[tuple[str, Limits, Callable[[Execution], bool], str], ...] = (
         (FILL_MEMORY, TRIAL_LIMITS, lambda seen: seen.stdout.strip() == str(MANY), "memory is not limited"),
         (FILL_DISK, TRIAL_LIMITS, _wrote_too_much, "the disk is not limited"),
         (FILL_OUTPUT, TRIAL_LIMITS, lambda seen: len(seen.stdout) > most, "output is not limited"),
         (IGNORE_TIME, Limits(seconds=1, memory_mb=128), lambda seen: not seen.timed_out, "time is not limited"),
+        (FILL_BY_PROCESSES, whole, lambda seen: not seen.oom, "memory of several processes is not limited as a whole"),
+        (FILL_SHARED_MEMORY, whole, lambda seen: not seen.oom, "shared memory is not limited"),
     )
     for script, limits, broken, hole in tried:
         if broken(sandbox.run(Job(environment=environment, script=script, files={}, limits=limits))):
-            yield hole
-    for program, hole in WHOLE_JOB.items():
-        files, limits = {"main.py": program.encode()}, replace(TRIAL_LIMITS, seconds=10)
-        if not sandbox.run(Job(environment=environment, script="python3 main.py", files=files, limits=limits)).oom:
             yield hole
 
 
