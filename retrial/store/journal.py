@@ -19,7 +19,7 @@ from retrial.store import integrity
 from retrial.store.events import AgentSpent, Event, Replied, ReplyLost, Requested, parse
 from retrial.store.json_io import Seal, to_fields, to_jsonl
 from retrial.system.console import say
-from retrial.system.files import open_or_create, sync_folder, write_all
+from retrial.system.files import open_or_create, sync_folder, write_all, write_data
 
 _SEAL = Seal(b", ", b"}")
 _EVENT = re.compile(rb'\{"event": "(\w+)"[,}]')
@@ -117,8 +117,6 @@ class Journal:
         """For one who goes on: what a killed process left of a line is cut off, a damaged file set aside, and said."""
         with self._lock:
             content = self.content()
-            if not content:
-                return b""
             *before, last = content.split(b"\n")
             if not all(is_whole for _, is_whole in _examined(b"\n".join(before))):
                 self._set_aside(content)
@@ -157,12 +155,7 @@ class Journal:
         good = b"".join(each + b"\n" for each, is_whole in examined if is_whole)
         # What was paid for stays so, also if nobody can read any more what for.
         lost = b"".join(_lost(each) for each, is_whole in examined if not is_whole)
-        mending = self._path.with_name(f"{self._path.name}.mending")
-        with mending.open("wb") as file:
-            file.write(good + lost)
-            file.flush()
-            os.fsync(file.fileno())
-        mending.replace(self._path)
+        write_data(self._path, good + lost, sure=True)
         sync_folder(self._path.parent)
         say(f"note: {self._path} is damaged: what is whole is kept, the file as it was is now {aside.name}")
         _LOG.warning("A damaged journal was set aside.", extra={"file": str(self._path), "aside": str(aside)})

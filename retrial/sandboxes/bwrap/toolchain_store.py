@@ -59,16 +59,16 @@ def ensure(language: str, version: str, say: Callable[[str], None]) -> None:
 
 
 def _make(language: str, folder: Path, lock: int) -> None:
-    # With the user's own settings, which may know a proxy or a mirror; but for all to read.
-    command = ["sh", "-c", 'umask 022; exec sh ./prepare "$1"', "sh", str(folder.absolute())]
     try:
         done = subprocess.run(
-            command,
+            ["sh", "./prepare", str(folder.absolute())],
             cwd=SCRIPTS / language,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            # With the user's own settings, which may know a proxy or a mirror; but for all to read.
             env={**os.environ, "LC_ALL": "C.UTF-8"},
+            umask=0o022,
             timeout=SECONDS,
             # If we are killed, what still runs there keeps others out until it ends.
             pass_fds=(lock,),
