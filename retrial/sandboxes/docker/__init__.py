@@ -92,10 +92,8 @@ class Docker:
         """The engine's. Behind a socket of this host it is this one, or a part of it, where others use memory too."""
         with engine() as client:
             said = client.info()
-        found = HostCapacity(cores=said["NCPU"], memory_mb=said["MemTotal"] / (1 << 20))
-        if _is_here():
-            return HostCapacity(cores=found.cores, memory_mb=min(found.memory_mb, host.free_mb()))
-        return found
+        memory_mb = said["MemTotal"] / (1 << 20)
+        return HostCapacity(cores=said["NCPU"], memory_mb=min(memory_mb, host.free_mb()) if _is_here() else memory_mb)
 
     def run(self, job: Job) -> Execution:
         session = job_session.SupervisorSession(job)
