@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
-from docker.types import LogConfig, Mount, Ulimit
+from docker.types import Mount
 
 from retrial.agents.isolation import ALWAYS, FILES, WORKSPACE, AgentCommand, AgentExit, runner
 from retrial.agents.isolation.grants import Grants
@@ -93,18 +93,9 @@ def _host_config(client: APIClient, mounts: list[Mount]) -> dict[str, Any]:
     config: dict[str, Any] = client.create_host_config(
         network_mode="host",
         extra_hosts=host_config.OWN_NAME,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        read_only=True,
-        init=True,
         mounts=mounts,
-        tmpfs={"/tmp": f"rw,exec,nosuid,nodev,size={LIMITS.disk_mb}m,mode=1777"},
-        shm_size=host_config.SHM_BYTES,
-        mem_limit=LIMITS.memory_mb << 20,
-        memswap_limit=LIMITS.memory_mb << 20,
-        pids_limit=LIMITS.processes + host_config.OWN_PROCESSES,
-        ulimits=[Ulimit(name=name, soft=most, hard=most) for name, most in supervisor.RLIMITS.items()],
-        log_config=LogConfig(type="none"),
+        **host_config.read_only_root(LIMITS),
+        **host_config.confined(LIMITS, supervisor.RLIMITS),
     )
     return config
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from docker.api import APIClient
@@ -57,34 +58,39 @@ def variables(job: Job) -> dict[str, str]:
 
 def host_config(client: APIClient, job: Job) -> dict[str, Any]:
     limits = job.limits
+    ulimits = {**supervisor.RLIMITS, "nofile": OPEN_FILES}
+    root: dict[str, Any] = read_only_root(limits)
+    if job.environment.tree:
+        # What one file cannot do before anybody looks; all of them together are watched.
+        ulimits["fsize"] = limits.disk_mb << 20
+        root = {"read_only": False, "cap_add": ROOT}
     config: dict[str, Any] = client.create_host_config(
         network_mode="bridge" if job.network else "none",
         extra_hosts={} if job.network else OWN_NAME,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        shm_size=SHM_BYTES,
-        init=True,
-        mem_limit=limits.memory_mb << 20,
-        memswap_limit=limits.memory_mb << 20,
-        pids_limit=limits.processes + OWN_PROCESSES,
         nano_cpus=int(_cpus(limits) * 1e9),
-        ulimits=_ulimits(job),
-        log_config=LogConfig(type="none"),
-        **({"read_only": False, "cap_add": ROOT} if job.environment.tree else _read_only_root(limits)),
+        **root,
+        **confined(limits, ulimits),
     )
     return config
 
 
-def _read_only_root(limits: Limits) -> dict[str, Any]:
+def confined(limits: Limits, ulimits: Mapping[str, int]) -> dict[str, Any]:
+    """What every container of ours has, a job's and an agent's."""
+    return {
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "shm_size": SHM_BYTES,
+        "init": True,
+        "mem_limit": limits.memory_mb << 20,
+        "memswap_limit": limits.memory_mb << 20,
+        "pids_limit": limits.processes + OWN_PROCESSES,
+        "ulimits": [Ulimit(name=name, soft=most, hard=most) for name, most in ulimits.items()],
+        "log_config": LogConfig(type="none"),
+    }
+
+
+def read_only_root(limits: Limits) -> dict[str, Any]:
     return {"read_only": True, "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"}}
-
-
-def _ulimits(job: Job) -> list[Ulimit]:
-    limits = {**supervisor.RLIMITS, "nofile": OPEN_FILES}
-    if job.environment.tree:
-        # What one file cannot do before anybody looks; all of them together are watched.
-        limits["fsize"] = job.limits.disk_mb << 20
-    return [Ulimit(name=name, soft=most, hard=most) for name, most in limits.items()]
 
 
 def _cpus(limits: Limits) -> float:
