@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds for killed processes to go and for an empty cgroup to be removable: a dead fork bomb takes its time on a busy
-machine. What is not gone by then is not measured, and a patch must not be able to choose that.
-"""
+machine. What is not gone by then is not measured, and a patch must not be able to choose that."""
 SHM_BYTES = 64 << 20
 OWN_PROCESSES = 3
 """bwrap itself, its pid 1 inside, and the supervisor. A cgroup counts them too."""
