@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from retrial.checks import Canary, Prebuild
+from retrial.checks import Prebuild
 from retrial.types import Environment, Execution, Status
 
 
@@ -102,9 +102,9 @@ class Language:
     """Errors in `after` that `before` does not have, for a language that is read on the host; reads, never runs."""
     error_line_pattern: str = ""
     """Matches the lines of output that say what went wrong."""
-    canaries: Callable[[Mapping[str, bytes]], tuple[Canary, ...]] = lambda files: ()
-    """The check's files → tests that must fail, the best first and a weak one last; which of them do is proved once by
-    the reference, with all of them in place."""
+    canaries: str = ""
+    """The module, as `registry.load` takes it, whose `canaries(files)` makes of the check's files tests that must fail,
+    the best first and a weak one last; which of them do is proved once by the reference, with all of them in place."""
     failure_exit_codes: tuple[int, ...] = (1,)
     """Exit statuses of the runner for tests that failed."""
     suspicious: tuple[tuple[str, str], ...] = ()

@@ -108,7 +108,11 @@ def test_only_the_grader_of_a_check_is_opened_from_below() -> None:
     below = {
         (module, name) for module, call, name in opened if call == "load" and rank_of(folder_of(module)) <= GRADING
     }
-    assert below == {("retrial.grading.judge", "check.grader"), ("retrial.grading.judge", "check.result_parser")}
+    assert below == {
+        ("retrial.grading.judge", "check.grader"),
+        ("retrial.grading.judge", "check.result_parser"),
+        ("retrial.grading.reference_runs", "language.canaries"),
+    }
 
 
 def opened_parts(path: Path) -> Iterator[tuple[str, str]]:

@@ -159,4 +159,5 @@ def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
     if check.result_parser == EXIT_STATUS:
         return ()
     language: Language = registry.module("languages", task.language).make()
-    return language.canaries(check.files)
+    made: tuple[Canary, ...] = registry.load(language.canaries).canaries(check.files) if language.canaries else ()
+    return made

@@ -10,6 +10,7 @@ import pytest
 
 from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
+from retrial.checks import Canary
 from retrial.grading.run_check import run_check
 from retrial.language import Language
 from retrial.patches.apply import diff
@@ -97,10 +98,15 @@ def test_the_same_text_has_no_new_errors(language: Language) -> None:
     assert language.lint(files, files) == ()
 
 
+def canaries(language: Language, files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    made: tuple[Canary, ...] = registry.load(language.canaries).canaries(files)
+    return made
+
+
 def test_every_demo_task_can_have_a_canary_that_is_a_copy_of_a_test(language: Language, benchmark: Exercism) -> None:
     for task in tasks_of(benchmark, language):
         files = benchmark.answer(task.instance_id).check.files
-        found = language.canaries(files)
+        found = canaries(language, files)
         assert found[0].strong
         assert all(0 <= place <= len(files[canary.path]) for canary in found for place in canary.places)
 
@@ -108,7 +114,7 @@ def test_every_demo_task_can_have_a_canary_that_is_a_copy_of_a_test(language: La
 def test_a_test_file_that_is_none_has_no_strong_canary(language: Language, benchmark: Exercism) -> None:
     files = benchmark.answer(tasks_of(benchmark, language)[0].instance_id).check.files
     junk = dict.fromkeys(files, b"this is ( no code at all \xff\x00\n")
-    assert not any(canary.strong for canary in language.canaries(junk))
+    assert not any(canary.strong for canary in canaries(language, junk))
 
 
 @pytest.mark.real

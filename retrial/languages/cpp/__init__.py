@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from retrial.checks import PREBUILT_FOLDER, Canary, Prebuild
+from retrial.checks import PREBUILT_FOLDER, Prebuild
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
@@ -120,20 +120,13 @@ def make() -> Language:
         error_line_pattern=r"^\S+:\d+:\d+: (fatal )?error: |: undefined reference to |multiple definition of "
         r"|^CMake Error"
         r"|\*\*\* No rule to make target|^terminate called |^what\(\): |^(Segmentation fault|Aborted|Killed)",
-        canaries=canaries,
+        canaries="languages.cpp.canary",
         # Catch says how many assertions failed.
         failure_exit_codes=tuple(range(1, 128)),
         suspicious=SUSPICIOUS,
         # Enough to compile Catch on a busy machine, should that be needed.
         timeout=180.0,
     )
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.cpp import canary
-
-    return canary.canaries(files)
 
 
 def script(suite: Suite) -> str:

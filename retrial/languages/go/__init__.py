@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 
-from retrial.checks import Canary
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
 from retrial.languages.go import renaming
@@ -59,17 +57,10 @@ def make() -> Language:
         reference=shared.pair_in_order,
         error_line_pattern=r"^\S+\.go:\d+:\d+: |^panic: |^fatal error: |build failed",
         checked=renaming.renamed,
-        canaries=canaries,
+        canaries="languages.go.canary",
         suspicious=SUSPICIOUS,
         timeout=120.0,
     )
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.go import canary
-
-    return canary.canaries(files)
 
 
 def script(suite: Suite) -> str:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from retrial.checks import Canary
 from retrial.errors import TreeError
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
@@ -90,17 +89,10 @@ def make() -> Language:
         reference=reference,
         checked=checked,
         error_line_pattern=TELLING,
-        canaries=canaries,
+        canaries="languages.java.canary",
         suspicious=SUSPICIOUS,
         timeout=180.0,
     )
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.java import canary
-
-    return canary.canaries(files)
 
 
 def script(suite: Suite) -> str:

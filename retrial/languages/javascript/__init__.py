@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from retrial.checks import Canary
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
 from retrial.languages.javascript import node_test
@@ -95,7 +94,7 @@ def make() -> Language:
         script=script,
         reference=shared.pair_in_order,
         checked=checked,
-        canaries=canaries,
+        canaries="languages.javascript.canary",
         suspicious=SUSPICIOUS,
         error_line_pattern=TELLING,
         timeout=120.0,
@@ -110,13 +109,6 @@ def script(suite: Suite) -> str:
     jest = HIDDEN if suite.hidden else VISIBLE
     run = shared.ANNOUNCE_TEST + (node_test.SCRIPT if node else jest).replace("{tests}", tests)
     return shared.write_script(suite, settings=SETTINGS, lint=lint, run=run)
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.javascript import canary
-
-    return canary.canaries({path: text for path, text in files.items() if policy.matches(path, RUN)})
 
 
 def checked(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

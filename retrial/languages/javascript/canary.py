@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates, in_turn, surest
 from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, text_of, walk, walk_types, within
+from retrial.languages.javascript import RUN
+from retrial.patches import policy
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -60,7 +62,8 @@ something of, and one that is not compared with what the solution gave, but with
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Strong ones of each test file in turn, then one weak one."""
-    return best(in_turn(iter(_of_file(path, source)) for path, source in sorted(files.items())))
+    tests = [(path, source) for path, source in sorted(files.items()) if policy.matches(path, RUN)]
+    return best(in_turn(iter(_of_file(path, source)) for path, source in tests))
 
 
 def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:

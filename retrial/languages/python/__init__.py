@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.checks import Canary
 from retrial.language import Language, Suite
 from retrial.languages import shared
 from retrial.languages.python import toolchain
@@ -77,17 +76,10 @@ def make() -> Language:
         script=script,
         reference=shared.pair_in_order,
         lint=lint,
-        canaries=canaries,
+        canaries="languages.python.canary",
         suspicious=SUSPICIOUS,
         error_line_pattern=r"^E   +\w*(Error|Exception)\b|^\w*Error: ",
     )
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.python import canary
-
-    return canary.canaries(files)
 
 
 def script(suite: Suite) -> str:

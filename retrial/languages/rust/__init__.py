@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from retrial.checks import Canary
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
 from retrial.languages.rust import cargo_toml
@@ -97,18 +96,11 @@ def make() -> Language:
         partly_editable=(MANIFEST,),
         admitted=cargo_toml.admitted,
         error_line_pattern=r"^error(\[E\d+\])?: |panicked at |^fatal runtime error: ",
-        canaries=canaries,
+        canaries="languages.rust.canary",
         failure_exit_codes=(101,),
         suspicious=SUSPICIOUS,
         timeout=180.0,
     )
-
-
-def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    # Phase 1 plants none, and need not load what makes them.
-    from retrial.languages.rust import canary
-
-    return canary.canaries(files)
 
 
 def script(suite: Suite) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from retrial.checks import Canary
 from retrial.languages.canaries.candidates import NAME
-from retrial.languages.javascript import make
+from retrial.languages.javascript import canary
 from retrial.languages.javascript.results import parser as reader
 from retrial.types import Execution
 
@@ -34,11 +34,11 @@ test('a negative one', () => assert.strictEqual(add(1, -2), -1));
 
 
 def canaries(text: str | bytes, path: str = "a.spec.js") -> tuple[Canary, ...]:
-    return make().canaries({path: text.encode() if isinstance(text, str) else text})
+    return canary.canaries({path: text.encode() if isinstance(text, str) else text})
 
 
 def changes(text: str) -> list[str]:
-    return [canary.of.partition(": ")[2] for canary in canaries(text) if canary.strong]
+    return [made.of.partition(": ")[2] for made in canaries(text) if made.strong]
 
 
 def test_a_canary_is_a_copy_with_one_literal_changed() -> None:
@@ -142,15 +142,15 @@ def test_tests_that_a_loop_makes_get_a_weak_one_behind_them() -> None:
 
 def test_every_test_file_has_its_turn_and_a_weak_one_comes_last() -> None:
     files = {"c.spec.js": JEST, "b.spec.js": JEST + JEST, "a.test.js": b"test('x', () => f());", "helper.js": JEST}
-    found = [(canary.path, canary.strong) for canary in make().canaries(files)]
+    found = [(made.path, made.strong) for made in canary.canaries(files)]
     assert found == [("b.spec.js", True), ("c.spec.js", True), ("b.spec.js", True), ("a.test.js", False)]
 
 
 @given(st.binary(max_size=200), st.integers(0, len(JEST)), st.integers(0, 40))
 def test_no_text_is_too_broken(junk: bytes, place: int, gone: int) -> None:
     for text in (junk, JEST[:place] + junk + JEST[place + gone :], NODE.encode()[:place] + junk):
-        for canary in make().canaries({"a.spec.js": text}):
-            assert all(0 <= position <= len(text) for position in canary.places)
+        for made in canary.canaries({"a.spec.js": text}):
+            assert all(0 <= position <= len(text) for position in made.places)
 
 
 def test_no_text_is_too_deep() -> None:
