@@ -45,7 +45,7 @@ class Suite:
 
 
 class ResultParser(Protocol):
-    """Turns what a test runner left into results."""
+    """A module that turns what a test runner left into results."""
 
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         """Test id → status, or one sentence saying why nothing could be read."""

@@ -9,20 +9,18 @@ from retrial.types import Execution, Status
 TEST = "test_command"
 
 
-class ExitStatus:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        return {TEST: Status.PASSED if execution.exit_code == 0 else Status.FAILED}
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        return frozenset()
-
-    def text(self, stdout: str) -> str:
-        return stdout
-
-    def without(self, text: str, test: str) -> str:
-        """Return the lines that do not name the test."""
-        return "".join(line for line in text.splitlines(keepends=True) if test not in line)
+def read(execution: Execution) -> Mapping[str, Status] | str:
+    return {TEST: Status.PASSED if execution.exit_code == 0 else Status.FAILED}
 
 
-def parser() -> ExitStatus:
-    return ExitStatus()
+def asserted(execution: Execution) -> frozenset[str]:
+    return frozenset()
+
+
+def text(stdout: str) -> str:
+    return stdout
+
+
+def without(text: str, test: str) -> str:
+    """Return the lines that do not name the test."""
+    return "".join(line for line in text.splitlines(keepends=True) if test not in line)

@@ -37,7 +37,7 @@ def own_grader(check: Check) -> Grader | None:
 def judge(check: Check, execution: Execution) -> Verdict:
     if grader := own_grader(check):
         return grader.judge(check, execution)
-    reader: ResultParser = registry.load(check.result_parser).parser()
+    reader: ResultParser = registry.load(check.result_parser)
     found = reader.read(execution)
     whole = replace(execution, stdout=reader.text(execution.stdout))
     results, unread = ({}, found) if isinstance(found, str) else (found, "")

@@ -30,36 +30,31 @@ TOTAL = re.compile(r"=+ (?=.{0,200} in \d+\.\d+s)(.{0,200}?)(\d{1,9}) failed(, )
 WIDTH = 80
 
 
-class JUnit:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        reports = {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
-        if not reports:
-            return "the test runner left no report"
-        results: dict[str, Status] = {}
-        for name, content in reports.items():
-            try:
-                for test, case in _elements(content):
-                    status = _status({child.tag: child.get("type") or "" for child in case})
-                    results[test] = max(results.get(test, status), status, key=SEVERITY.index)
-            except ValueError as error:
-                return f"the report {name} cannot be read: {error}"
-        return results
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        found = set()
-        for name, content in execution.reports.items():
-            with suppress(ValueError):
-                found |= {test for test, case in _elements(content) if name.endswith(".xml") and _by_assertion(case)}
-        return frozenset(found)
-
-    def text(self, stdout: str) -> str:
-        return stdout
-
-    def without(self, text: str, test: str) -> str:
-        return _drop_test(text, test)
+def read(execution: Execution) -> Mapping[str, Status] | str:
+    reports = {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
+    if not reports:
+        return "the test runner left no report"
+    results: dict[str, Status] = {}
+    for name, content in reports.items():
+        try:
+            for test, case in _elements(content):
+                status = _status({child.tag: child.get("type") or "" for child in case})
+                results[test] = max(results.get(test, status), status, key=SEVERITY.index)
+        except ValueError as error:
+            return f"the report {name} cannot be read: {error}"
+    return results
 
 
-parser = JUnit
+def asserted(execution: Execution) -> frozenset[str]:
+    found = set()
+    for name, content in execution.reports.items():
+        with suppress(ValueError):
+            found |= {test for test, case in _elements(content) if name.endswith(".xml") and _by_assertion(case)}
+    return frozenset(found)
+
+
+def text(stdout: str) -> str:
+    return stdout
 
 
 def _by_assertion(case: Element) -> bool:
@@ -101,7 +96,7 @@ def _status(children: Mapping[str, str]) -> Status:
     return Status.PASSED
 
 
-def _drop_test(text: str, test: str) -> str:
+def without(text: str, test: str) -> str:
     """Remove from pytest's text a test's own section, lines that name it and its part of the count.
 
     What it says of other tests stays.

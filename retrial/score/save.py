@@ -114,7 +114,7 @@ def _without_canary(row: Scored, text: str) -> str:
     text = MASKER.redact(text)
     if not row.verdict.canary or row.check is None or not row.check.result_parser:
         return text
-    reader: ResultParser = registry.load(row.check.result_parser).parser()
+    reader: ResultParser = registry.load(row.check.result_parser)
     for name in row.verdict.canary.split(", "):
         text = reader.without(text, name)
     return text

@@ -12,7 +12,7 @@ from retrial import registry
 from retrial.benchmarks.exercism import DEMO, Exercism
 from retrial.checks import Canary
 from retrial.grading.run_check import run_check
-from retrial.language import Language
+from retrial.language import Language, ResultParser
 from retrial.patches.apply import diff
 from retrial.patches.policy import matches, writable
 from retrial.protocols import Sandbox
@@ -57,7 +57,8 @@ def test_its_data_is_whole(language: Language) -> None:
     assert language.tests
     assert language.tools
     for path in (language.result_parser, language.command_parser):
-        assert callable(registry.load(path).parser)
+        parser: ResultParser = registry.load(path)
+        assert all(map(callable, (parser.read, parser.asserted, parser.text, parser.without)))
     assert re.compile(language.error_line_pattern)
     assert language.timeout >= 60
     assert language.failure_exit_codes

@@ -143,7 +143,7 @@ def test_whatever_is_printed_has_no_say_and_can_be_told_without_the_canary(
     honest = execution(runner, "honest", runner.failing)
     printed = replace(honest, stdout=change(OUTPUTS), stderr=change(OUTPUTS[::-1]))
     assert judge(replace(check(runner), is_reference_run=proving), printed).outcome is Outcome.RESOLVED
-    reader: ResultParser = registry.load(runner.reader).parser()
+    reader: ResultParser = registry.load(runner.reader)
     told = reader.without(reader.text(printed.stdout), CANARY)
     assert len(told) <= len(reader.text(printed.stdout)) + len(OUTPUTS)
 

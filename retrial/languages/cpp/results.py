@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from retrial.languages.junit import JUnit, drop_parts
+from retrial.languages.junit import asserted, drop_parts, read, text
+
+__all__ = ["asserted", "read", "text", "without"]
 
 HEAD = "--- "
 
 
-class Catch(JUnit):
-    def without(self, text: str, test: str) -> str:
-        def begins(line: str) -> bool | None:
-            return test in line if line.startswith(HEAD) else None
+def without(text: str, test: str) -> str:
+    def begins(line: str) -> bool | None:
+        return test in line if line.startswith(HEAD) else None
 
-        return "".join(drop_parts(text.splitlines(keepends=True), test, begins))
-
-
-parser = Catch
+    return "".join(drop_parts(text.splitlines(keepends=True), test, begins))

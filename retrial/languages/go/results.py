@@ -41,46 +41,45 @@ class Event(Struct, frozen=True, rename="pascal"):
         return f"{self.package}::{self.test}".partition("/")[0]
 
 
-class GoTest:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        if REPORT not in execution.reports:
-            return "the test runner left no report"
-        endings: dict[str, list[Status]] = defaultdict(list)
-        for event in _events(execution.reports[REPORT].decode(errors="replace")):
-            if event.test is not None and event.action == "run":
-                endings[event.id] += []
-            elif event.test is not None and event.action in STATUSES:
-                endings[event.id].append(STATUSES[event.action])
-        return {test: _became(statuses) for test, statuses in endings.items()}
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        """Go has no assertions: it is whatever failed and did not fall, nor did a part of it."""
-        found = self.read(execution)
-        fell = {event.whole for event in _events(execution.stdout) if event.output.startswith(FELL)}
-        failed = [] if isinstance(found, str) else [test for test in found if found[test] is Status.FAILED]
-        return frozenset(test for test in failed if test.partition("/")[0] not in fell)
-
-    def text(self, stdout: str) -> str:
-        return "".join(_told(stdout))
-
-    def without(self, text: str, test: str) -> str:
-        kept: list[str] = []
-        inside = failed = False
-        for line in text.splitlines(keepends=True):
-            heading = HEADING.match(line)
-            if heading:
-                inside = heading[1].partition("/")[0] == test
-                failed = failed or inside
-            elif inside:
-                inside = line.startswith(INDENT)
-            if not inside:
-                kept.append(line)
-        rest = "".join(kept)
-        others = any(map(HEADING.match, kept)) or "panic: " in rest
-        return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest
+def read(execution: Execution) -> Mapping[str, Status] | str:
+    if REPORT not in execution.reports:
+        return "the test runner left no report"
+    endings: dict[str, list[Status]] = defaultdict(list)
+    for event in _events(execution.reports[REPORT].decode(errors="replace")):
+        if event.test is not None and event.action == "run":
+            endings[event.id] += []
+        elif event.test is not None and event.action in STATUSES:
+            endings[event.id].append(STATUSES[event.action])
+    return {test: _became(statuses) for test, statuses in endings.items()}
 
 
-parser = GoTest
+def asserted(execution: Execution) -> frozenset[str]:
+    """Go has no assertions: it is whatever failed and did not fall, nor did a part of it."""
+    found = read(execution)
+    fell = {event.whole for event in _events(execution.stdout) if event.output.startswith(FELL)}
+    failed = [] if isinstance(found, str) else [test for test in found if found[test] is Status.FAILED]
+    return frozenset(test for test in failed if test.partition("/")[0] not in fell)
+
+
+def text(stdout: str) -> str:
+    return "".join(_told(stdout))
+
+
+def without(text: str, test: str) -> str:
+    kept: list[str] = []
+    inside = failed = False
+    for line in text.splitlines(keepends=True):
+        heading = HEADING.match(line)
+        if heading:
+            inside = heading[1].partition("/")[0] == test
+            failed = failed or inside
+        elif inside:
+            inside = line.startswith(INDENT)
+        if not inside:
+            kept.append(line)
+    rest = "".join(kept)
+    others = any(map(HEADING.match, kept)) or "panic: " in rest
+    return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest
 
 
 def _became(endings: list[Status]) -> Status:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retrial.languages.junit import JUnit, drop_parts
+from retrial.languages.junit import asserted, drop_parts, read
+
+__all__ = ["asserted", "read", "text", "without"]
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 LEVEL = re.compile(r"^\[(?:INFO|WARNING|ERROR)\] ?")
@@ -26,26 +28,23 @@ GIVES_UP = "[ERROR] Failed to execute goal "
 TIME = re.compile(r"(?: --|,) Time elapsed: [\d.,]+ s\b")
 
 
-class Surefire(JUnit):
-    def text(self, stdout: str) -> str:
-        return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
-
-    def without(self, text: str, test: str) -> str:
-        lines = text.splitlines(keepends=True)
-        failures = [failure for line in lines if (failure := _failure(line))]
-        gone = [failure for failure in failures if test in failure.test]
-
-        def begins(line: str) -> bool | None:
-            """A part goes on until Maven says something else."""
-            failure = _failure(line)
-            return bool(failure and test in failure.test) if LEVEL.match(line) or COUNTS.match(line) else None
-
-        left = (_recounted(line, gone) for line in drop_parts(lines, test, begins))
-        alone = len(gone) == len(failures)
-        return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
+def text(stdout: str) -> str:
+    return "".join(f"{line}\n" for line in _told(COLOUR.sub("", stdout).splitlines()))
 
 
-parser = Surefire
+def without(text: str, test: str) -> str:
+    lines = text.splitlines(keepends=True)
+    failures = [failure for line in lines if (failure := _failure(line))]
+    gone = [failure for failure in failures if test in failure.test]
+
+    def begins(line: str) -> bool | None:
+        """A part goes on until Maven says something else."""
+        failure = _failure(line)
+        return bool(failure and test in failure.test) if LEVEL.match(line) or COUNTS.match(line) else None
+
+    left = (_recounted(line, gone) for line in drop_parts(lines, test, begins))
+    alone = len(gone) == len(failures)
+    return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
 
 
 @dataclass(frozen=True, slots=True)

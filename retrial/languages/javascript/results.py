@@ -40,28 +40,23 @@ OPENED = re.compile(r" *▶ (.*)")
 WHERE = "test at "
 
 
-class Jest:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        if REPORT not in execution.reports:
-            return "the test runner left no report"
-        try:
-            return {test: status for test, status, _ in _rows(execution.reports[REPORT])}
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-            return f"the report {REPORT} cannot be read: {error!r}"
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        if isinstance(self.read(execution), str):
-            return frozenset()
-        return frozenset(test for test, _, asserted in _rows(execution.reports[REPORT]) if asserted)
-
-    def text(self, stdout: str) -> str:
-        return stdout
-
-    def without(self, text: str, test: str) -> str:
-        return _drop_test(text, test)
+def read(execution: Execution) -> Mapping[str, Status] | str:
+    if REPORT not in execution.reports:
+        return "the test runner left no report"
+    try:
+        return {test: status for test, status, _ in _rows(execution.reports[REPORT])}
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        return f"the report {REPORT} cannot be read: {error!r}"
 
 
-parser = Jest
+def asserted(execution: Execution) -> frozenset[str]:
+    if isinstance(read(execution), str):
+        return frozenset()
+    return frozenset(test for test, _, asserted in _rows(execution.reports[REPORT]) if asserted)
+
+
+def text(stdout: str) -> str:
+    return stdout
 
 
 def _rows(report: bytes) -> Iterator[tuple[str, Status, bool]]:
@@ -103,7 +98,7 @@ def _asserted(test: Mapping[str, Any]) -> bool:
     )
 
 
-def _drop_test(text: str, test: str) -> str:
+def without(text: str, test: str) -> str:
     """Remove a test that failed, and all counts; a sign that something failed stays only where something else did."""
     if test not in text:
         return text

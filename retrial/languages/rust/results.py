@@ -31,37 +31,34 @@ RESULT = re.compile(r"^test result: FAILED\. (\d{1,9}) passed; (\d{1,9}) failed"
 HEADINGS, BLANKS = re.compile(rf"^{FAILURES}\n", re.MULTILINE), re.compile(r"\n{3,}")
 
 
-class Libtest:
-    def read(self, execution: Execution) -> Mapping[str, Status] | str:
-        texts = {name: content.decode(errors="replace") for name, content in sorted(execution.reports.items())}
-        targets = [name.removesuffix(LIST) for name in texts if name.endswith(LIST)]
-        if not targets:
-            return "the test runner left no report"
-        results: dict[str, Status] = {}
-        for target in targets:
-            results |= _target(target, texts[target + LIST], texts.get(target + LOG, ""))
-        return results
-
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        """By the first panic of the test's own thread, as its output has it."""
-        found = self.read(execution)
-        if isinstance(found, str):
-            return frozenset()
-        by_assertion = frozenset(_by_assertion(execution.stdout))
-        return frozenset(
-            test
-            for test, status in found.items()
-            if status is Status.FAILED and test.partition("::")[2] in by_assertion
-        )
-
-    def text(self, stdout: str) -> str:
-        return stdout
-
-    def without(self, text: str, test: str) -> str:
-        return "".join(_without(part, test) if test in part else part for part in PROGRAM.split(text))
+def read(execution: Execution) -> Mapping[str, Status] | str:
+    texts = {name: content.decode(errors="replace") for name, content in sorted(execution.reports.items())}
+    targets = [name.removesuffix(LIST) for name in texts if name.endswith(LIST)]
+    if not targets:
+        return "the test runner left no report"
+    results: dict[str, Status] = {}
+    for target in targets:
+        results |= _target(target, texts[target + LIST], texts.get(target + LOG, ""))
+    return results
 
 
-parser = Libtest
+def asserted(execution: Execution) -> frozenset[str]:
+    """By the first panic of the test's own thread, as its output has it."""
+    found = read(execution)
+    if isinstance(found, str):
+        return frozenset()
+    by_assertion = frozenset(_by_assertion(execution.stdout))
+    return frozenset(
+        test for test, status in found.items() if status is Status.FAILED and test.partition("::")[2] in by_assertion
+    )
+
+
+def text(stdout: str) -> str:
+    return stdout
+
+
+def without(text: str, test: str) -> str:
+    return "".join(_without(part, test) if test in part else part for part in PROGRAM.split(text))
 
 
 def _target(target: str, listed: str, log: str) -> Mapping[str, Status]:

@@ -15,8 +15,8 @@ from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import cpp
 from retrial.languages.canaries.candidates import NAME
+from retrial.languages.cpp import results as reader
 from retrial.languages.cpp.canary import canaries
-from retrial.languages.cpp.results import parser as reader
 from retrial.patches import apply
 from retrial.types import Execution, Outcome
 from tests.parts import ready
@@ -174,13 +174,13 @@ REPORT = b"""<testsuites><testsuite>
 
 def test_only_a_failure_is_by_assertion() -> None:
     execution = Execution(exit_code=2, stdout="", stderr="", seconds=1, reports={"junit.xml": REPORT})
-    assert reader().asserted(execution) == {"a.global::asserted"}
+    assert reader.asserted(execution) == {"a.global::asserted"}
 
 
 def test_all_that_is_said_of_a_test_is_left_out_and_nothing_else() -> None:
     said = "== test\n--- first last\nFAILED:\n  REQUIRE( f(1) == 2 )\nat a_test.cpp:8\n--- other\nFAILED:\n"
-    assert reader().without(said, "first last") == "== test\n--- other\nFAILED:\n"
-    assert reader().without(said, "empty") == said
+    assert reader.without(said, "first last") == "== test\n--- other\nFAILED:\n"
+    assert reader.without(said, "empty") == said
 
 
 def test_every_number_of_failed_assertions_is_a_status_but_those_of_signals() -> None:

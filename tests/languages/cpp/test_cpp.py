@@ -15,7 +15,7 @@ from retrial.errors import TreeError
 from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages import cpp
-from retrial.languages.cpp.results import parser as reader
+from retrial.languages.cpp import results as reader
 from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.sandboxes import bwrap
@@ -142,7 +142,7 @@ def test_only_the_visible_check_looks_at_the_solution_first() -> None:
 
 def test_an_exception_that_leaves_a_test_is_a_failure_of_that_test() -> None:
     execution = Execution(exit_code=2, stdout="", stderr="", seconds=0.1, reports={"junit.xml": REPORT.encode()})
-    assert reader().read(execution) == {
+    assert reader.read(execution) == {
         "x.global::good": Status.PASSED,
         "x.global::less < more": Status.FAILED,
         "x.global::thrown": Status.FAILED,

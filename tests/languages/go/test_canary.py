@@ -16,9 +16,9 @@ from retrial.grading import reference_runs, verdict_cache
 from retrial.grading.run_check import run_check
 from retrial.languages.canaries.candidates import NAME
 from retrial.languages.go import make
+from retrial.languages.go import results as reader
 from retrial.languages.go.canary import canaries
 from retrial.languages.go.renaming import renamed
-from retrial.languages.go.results import parser as reader
 from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Verdict
@@ -209,19 +209,19 @@ FAILED = said(
 
 
 def test_what_a_test_said_stands_below_the_line_that_it_failed() -> None:
-    text = reader().text(FAILED.stdout)
+    text = reader.text(FAILED.stdout)
     assert text.startswith(
         "== test\n--- FAIL: TestBad (0.00s)\n    a_test.go:7: got 3\n        and more\n--- FAIL: TestLast/one"
     )
 
 
 def test_people_read_of_all_tests_but_the_canary() -> None:
-    text = reader().text(FAILED.stdout)
-    assert reader().without(text, "TestLast") == (
+    text = reader.text(FAILED.stdout)
+    assert reader.without(text, "TestLast") == (
         "== test\n--- FAIL: TestBad (0.00s)\n    a_test.go:7: got 3\n        and more\nprinted\nFAIL\nFAIL\tp\t0.004s\n"
     )
-    assert reader().without(reader().without(text, "TestLast"), "TestBad") == "== test\nprinted\nok  \tp\t0.004s\n"
-    assert reader().without(text, "Test") == text
+    assert reader.without(reader.without(text, "TestLast"), "TestBad") == "== test\nprinted\nok  \tp\t0.004s\n"
+    assert reader.without(text, "Test") == text
 
 
 def test_what_panicked_was_no_assertion() -> None:
@@ -232,7 +232,7 @@ def test_what_panicked_was_no_assertion() -> None:
         *output("TestC", "    testing.go:1617: test executed panic(nil) or runtime.Goexit"),
         {"Action": "fail", "Test": "TestC"},
     )
-    assert reader().asserted(execution) == {"p::TestA"}
+    assert reader.asserted(execution) == {"p::TestA"}
 
 
 @pytest.fixture(scope="module")

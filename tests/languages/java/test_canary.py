@@ -16,8 +16,8 @@ from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import java
 from retrial.languages.canaries.candidates import NAME
+from retrial.languages.java import results as reader
 from retrial.languages.java.canary import canaries
-from retrial.languages.java.results import parser as reader
 from retrial.patches import apply
 from retrial.types import Execution, Outcome
 from tests.parts import ready
@@ -199,7 +199,7 @@ REPORT = b"""<testsuite name="ATest">
 
 def test_only_a_failure_is_by_assertion() -> None:
     execution = Execution(exit_code=1, stdout="", stderr="", seconds=1, reports={"TEST-ATest.xml": REPORT})
-    assert reader().asserted(execution) == {"ATest::asserted"}
+    assert reader.asserted(execution) == {"ATest::asserted"}
 
 
 CANARY_FAILED = """\
@@ -228,13 +228,13 @@ def said(*parts: str, own: str = "Failures: 1, Errors: 0") -> str:
 
 def test_of_a_run_in_which_only_the_canary_failed_nothing_of_a_failure_is_left() -> None:
     failed = CANARY_FAILED.replace('"[a]\n[INFO] b"', '"[a]\n[b]"')
-    assert reader().without(said(failed), "emptyLast") == (
+    assert reader.without(said(failed), "emptyLast") == (
         "== test\nprinted\nTests run: 3, Failures: 0, Errors: 0, Skipped: 0\n"
     )
 
 
 def test_what_is_said_of_other_tests_stays() -> None:
-    left = reader().without(said(CANARY_FAILED, OTHER_FAILED, own="Failures: 1, Errors: 1"), "emptyLast")
+    left = reader.without(said(CANARY_FAILED, OTHER_FAILED, own="Failures: 1, Errors: 1"), "emptyLast")
     assert OTHER_FAILED in left
     assert GAVE_UP in left
     assert left.count("Tests run: 3, Failures: 0, Errors: 1") == 2
@@ -243,12 +243,12 @@ def test_what_is_said_of_other_tests_stays() -> None:
 
 def test_without_a_word_of_the_canary_everything_stays() -> None:
     text = said(OTHER_FAILED, own="Failures: 0, Errors: 1")
-    assert reader().without(text, "emptyLast") == text
+    assert reader.without(text, "emptyLast") == text
 
 
 def test_lines_without_end_are_read_in_no_time() -> None:
     text = "[ERROR] " + "a. <<< Tests run: 1" * 100_000
-    assert reader().without(text, "emptyLast") == text
+    assert reader.without(text, "emptyLast") == text
 
 
 @pytest.mark.real

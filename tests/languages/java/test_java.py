@@ -16,7 +16,7 @@ from retrial.grading.judge import judge
 from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages import java
-from retrial.languages.java.results import parser as reader
+from retrial.languages.java import results as reader
 from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Status, Task
@@ -228,14 +228,14 @@ def said(stdout: str, **reports: str) -> Execution:
 
 
 def test_an_exception_that_leaves_a_test_is_a_failure_of_that_test() -> None:
-    assert reader().read(said("", PokerTest=REPORT)) == {
+    assert reader.read(said("", PokerTest=REPORT)) == {
         "PokerTest::tie": Status.FAILED,
         "PokerTest$Inner::pair(int)[1]": Status.PASSED,
     }
 
 
 def test_people_read_each_failure_once_and_nothing_about_maven() -> None:
-    assert reader().text(FAILED) == READ
+    assert reader.text(FAILED) == READ
 
 
 def judged(stdout: str, **changes: bool) -> tuple[Outcome, str]:

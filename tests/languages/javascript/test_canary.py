@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retrial.checks import Canary
 from retrial.languages.canaries.candidates import NAME
 from retrial.languages.javascript import canary
-from retrial.languages.javascript.results import parser as reader
+from retrial.languages.javascript import results as reader
 from retrial.types import Execution
 
 JEST = b"""\
@@ -169,9 +169,9 @@ def test_only_what_was_not_as_expected_failed_by_an_assertion() -> None:
         {"code": "ERR_ASSERTION"},
         {"message": "assert.equal(received, expected)"},
     ):
-        assert reader().asserted(failed(**detail)) == {"a.spec.js::a"}
+        assert reader.asserted(failed(**detail)) == {"a.spec.js::a"}
     for detail in ({}, {"code": "testTimeoutFailure"}, {"message": "thrown: Exceeded timeout of 50 ms"}):
-        assert reader().asserted(failed(**detail)) == frozenset()
+        assert reader.asserted(failed(**detail)) == frozenset()
 
 
 PRINTED_BY_JEST = """\
@@ -223,36 +223,36 @@ test at add.test.js:6:1
 
 def test_of_a_canary_that_alone_failed_nothing_is_left() -> None:
     jest = PRINTED_BY_JEST.format(line="", block="")
-    assert reader().without(jest, "some other name") == (
+    assert reader.without(jest, "some other name") == (
         "  console.log\n    the solution speaks\n\n  add\n    ✓ two numbers (2 ms)\n"
         'Ran all test suites within paths "add.spec.js".\n'
     )
     node = PRINTED_BY_NODE.format(line="", block="")
-    assert reader().without(node, "some other name") == (
+    assert reader.without(node, "some other name") == (
         "the solution speaks\n✔ two numbers (1.5ms)\n▶ add\nℹ duration_ms 62.6\n\n\n"
     )
 
 
 def test_of_another_test_that_failed_all_is_left() -> None:
     block = "\n  ● add › minus\n\n    Expected: 2\n\n    > 1 | expect(f()).toEqual(2)\n"
-    left = reader().without(PRINTED_BY_JEST.format(line="    ✕ minus (1 ms)\n", block=block), "some other name")
+    left = reader.without(PRINTED_BY_JEST.format(line="    ✕ minus (1 ms)\n", block=block), "some other name")
     assert "    ✕ minus (1 ms)\n" in left
     assert block in left
     assert "FAIL ./add.spec.js" in left
     block = "\ntest at add.test.js:9:1\n✖ minus (0.1ms)\n  Error: x\n\n      at y\n"
-    left = reader().without(PRINTED_BY_NODE.format(line="  ✖ minus (0.1ms)\n", block=block), "some other name")
+    left = reader.without(PRINTED_BY_NODE.format(line="  ✖ minus (0.1ms)\n", block=block), "some other name")
     assert "  ✖ minus (0.1ms)\n✖ add (6.0ms)\n" in left
     assert left.endswith("✖ failing tests:\n" + block)
 
 
 def test_a_text_that_does_not_name_the_canary_stays_as_it_is() -> None:
     text = PRINTED_BY_JEST.format(line="", block="")
-    assert reader().without(text, "two words") == text
+    assert reader.without(text, "two words") == text
 
 
 @given(st.text(alphabet="●✕✖▶ℹ \nab()1.", max_size=300))
 def test_lines_are_only_left_out_and_never_changed(text: str) -> None:
-    left = reader().without(text, "ab").splitlines()
+    left = reader.without(text, "ab").splitlines()
     rest = iter(text.splitlines())
     assert all(line in rest for line in left)
     assert not any("ab" in line for line in left)
@@ -260,4 +260,4 @@ def test_lines_are_only_left_out_and_never_changed(text: str) -> None:
 
 def test_megabytes_of_anything_are_read_in_no_time() -> None:
     text = "  ● ab\n" * 300_000 + "● " * 500_000
-    assert "ab" not in reader().without(text, "ab")
+    assert "ab" not in reader.without(text, "ab")

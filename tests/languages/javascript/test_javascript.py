@@ -13,7 +13,7 @@ from retrial.checks import Check
 from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages.javascript import make
-from retrial.languages.javascript.results import parser as reader
+from retrial.languages.javascript import results as reader
 from retrial.patches import apply, policy
 from retrial.system.paths import PROJECT
 from retrial.types import Execution, Outcome, Status, Task, Verdict
@@ -74,7 +74,7 @@ def suite(*tests: tuple[str, str], status: str = "passed") -> dict[str, object]:
 
 def test_each_test_has_its_own_status_and_a_relative_name() -> None:
     tests = [("b", "passed"), ("c", "failed"), ("d", "pending"), ("e", "todo"), ("f", "who knows")]
-    assert reader().read(said(suite(*tests, status="failed"))) == {
+    assert reader.read(said(suite(*tests, status="failed"))) == {
         "sub/a.spec.js::A › b": Status.PASSED,
         "sub/a.spec.js::A › c": Status.FAILED,
         "sub/a.spec.js::A › d": Status.SKIPPED,
@@ -84,7 +84,7 @@ def test_each_test_has_its_own_status_and_a_relative_name() -> None:
 
 
 def test_two_tests_of_one_name_are_two() -> None:
-    assert reader().read(said(suite(("b", "failed"), ("b", "passed"), ("b", "passed"), status="failed"))) == {
+    assert reader.read(said(suite(("b", "failed"), ("b", "passed"), ("b", "passed"), status="failed"))) == {
         "sub/a.spec.js::A › b": Status.FAILED,
         "sub/a.spec.js::A › b #2": Status.PASSED,
         "sub/a.spec.js::A › b #3": Status.PASSED,
@@ -92,33 +92,33 @@ def test_two_tests_of_one_name_are_two() -> None:
 
 
 def test_a_file_that_could_not_be_run_is_an_error_of_its_own() -> None:
-    assert reader().read(said(suite(status="failed"))) == {"sub/a.spec.js": Status.ERROR}
+    assert reader.read(said(suite(status="failed"))) == {"sub/a.spec.js": Status.ERROR}
 
 
 def test_a_file_that_failed_beside_its_tests_did_not_pass() -> None:
-    found = reader().read(said(suite(("b", "passed"), status="failed")))
+    found = reader.read(said(suite(("b", "passed"), status="failed")))
     assert found == {"sub/a.spec.js::A › b": Status.PASSED, "sub/a.spec.js": Status.ERROR}
 
 
 def test_a_file_that_failed_beside_a_test_that_did_is_still_an_error() -> None:
-    found = reader().read(said({**suite(("b", "failed"), status="failed"), "coverage": {}}))
+    found = reader.read(said({**suite(("b", "failed"), status="failed"), "coverage": {}}))
     assert found == {"sub/a.spec.js::A › b": Status.FAILED, "sub/a.spec.js": Status.ERROR}
 
 
 def test_any_number_of_tests_of_one_name_is_read_in_no_time() -> None:
-    assert len(reader().read(said(suite(*[("b", "passed")] * 100_000)))) == 100_000
+    assert len(reader.read(said(suite(*[("b", "passed")] * 100_000)))) == 100_000
 
 
 def test_a_file_without_tests_did_not_pass() -> None:
-    assert reader().read(said(suite())) == {"sub/a.spec.js": Status.SKIPPED}
+    assert reader.read(said(suite())) == {"sub/a.spec.js": Status.SKIPPED}
 
 
 def test_without_a_whole_report_nothing_is_read() -> None:
     nothing = Execution(exit_code=0, stdout="", stderr="", seconds=0.1)
-    assert "no report" in str(reader().read(nothing))
+    assert "no report" in str(reader.read(nothing))
     for content in (b"", b"[]", b"{", b'{"testResults": [1]}', b'{"testResults": [{"name": 1}]}', b"[" * 100_000):
         broken = Execution(exit_code=0, stdout="", stderr="", seconds=0.1, reports={"jest.json": content})
-        assert "cannot be read" in str(reader().read(broken))
+        assert "cannot be read" in str(reader.read(broken))
 
 
 @pytest.fixture

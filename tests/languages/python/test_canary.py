@@ -354,7 +354,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_only_failed_assertions_count_as_asserted(mixed: Session) -> None:
-    assert {test.rpartition("::")[2] for test in junit.parser().asserted(mixed.execution)} == {
+    assert {test.rpartition("::")[2] for test in junit.asserted(mixed.execution)} == {
         "test_wrong_sum",
         "test_canary",
         "test_each",
@@ -364,7 +364,7 @@ def test_only_failed_assertions_count_as_asserted(mixed: Session) -> None:
 
 
 def test_the_words_about_a_canary_go_and_all_others_stay(mixed: Session) -> None:
-    left = junit.parser().without(mixed.text, "test_canary")
+    left = junit.without(mixed.text, "test_canary")
     removed = [line for line in mixed.text.splitlines() if line not in left.splitlines()]
     assert "test_canary" not in left
     assert "3 != 4" not in left.replace("AssertionError: 3 != 4", "")
@@ -376,7 +376,7 @@ def test_the_words_about_a_canary_go_and_all_others_stay(mixed: Session) -> None
 
 def test_where_only_the_canary_failed_nothing_looks_like_a_failure(tmp_path: Path) -> None:
     source = "def test_fine():\n    pass\n\n\ndef test_canary():\n    print('words')\n    assert 1 == 2\n"
-    left = junit.parser().without(session(tmp_path, source).text, "test_canary")
+    left = junit.without(session(tmp_path, source).text, "test_canary")
     assert "test_fine PASSED" in left
     assert left.splitlines()[-1].strip("= ").startswith("1 passed in")
     assert not any(word in left for word in ("fail", "FAIL", "Error", "assert", "words", "summary"))
@@ -387,7 +387,7 @@ def test_every_case_of_a_canary_goes(tmp_path: Path) -> None:
         "import pytest\n\n\n@pytest.mark.parametrize('value', [1, 2, 3])\n"
         "def test_canary(value):\n    assert value == 2\n\n\ndef test_wrong():\n    assert 1 == 2\n"
     )
-    left = junit.parser().without(session(tmp_path, source).text, "test_canary")
+    left = junit.without(session(tmp_path, source).text, "test_canary")
     assert "test_canary" not in left
     assert left.splitlines()[-1].strip("= ").startswith("1 failed, 1 passed in")
 
@@ -395,14 +395,14 @@ def test_every_case_of_a_canary_goes(tmp_path: Path) -> None:
 @given(st.text(), st.text())
 def test_words_that_do_not_name_the_canary_are_not_touched(before: str, after: str) -> None:
     text = f"{before}\n{after}"
-    assert junit.parser().without(text.replace("test_canary", ""), "test_canary") == text.replace("test_canary", "")
+    assert junit.without(text.replace("test_canary", ""), "test_canary") == text.replace("test_canary", "")
 
 
 @pytest.mark.parametrize(
     "line", ["_" * 2_000_000, "= " * 1_000_000, "=== 1 failed, " * 100_000, "___ test_canary\n" * 99_999]
 )
 def test_megabytes_of_rules_are_read_through_once(line: str) -> None:
-    assert "test_canary" not in junit.parser().without(f"{line}\ntest_canary\n", "test_canary")
+    assert "test_canary" not in junit.without(f"{line}\ntest_canary\n", "test_canary")
 
 
 SHAPES = """\

@@ -15,8 +15,8 @@ from retrial.grading import reference_runs, verdict_cache
 from retrial.grading.run_check import run_check
 from retrial.languages.canaries.candidates import NAME
 from retrial.languages.rust import make
+from retrial.languages.rust import results as reader
 from retrial.languages.rust.canary import canaries
-from retrial.languages.rust.results import parser as reader
 from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Verdict
@@ -190,12 +190,12 @@ def test_an_assertion_is_one_of_the_tests_themselves() -> None:
         "add.log": b"failed bad\nfailed inner::last_small\nok small\nfailed worse\n",
     }
     execution = Execution(exit_code=101, stdout=SAID, stderr="", seconds=0.1, reports=reports)
-    assert reader().asserted(execution) == {"add::inner::last_small"}
-    assert reader().asserted(replace(execution, reports={})) == frozenset()
+    assert reader.asserted(execution) == {"add::inner::last_small"}
+    assert reader.asserted(replace(execution, reports={})) == frozenset()
 
 
 def test_people_read_of_all_tests_but_the_canary() -> None:
-    rest = reader().without(SAID, "last_small")
+    rest = reader.without(SAID, "last_small")
     assert "last_small" not in rest
     assert "left: 3" not in rest
     assert "running 3 tests" in rest
@@ -205,17 +205,17 @@ def test_people_read_of_all_tests_but_the_canary() -> None:
 
 
 def test_where_only_the_canary_failed_nothing_is_said_of_failures() -> None:
-    rest = reader().without(ONLY, "last_small")
+    rest = reader.without(ONLY, "last_small")
     said = "== test\n\nrunning 1 tests\ntest small ... ok\n\n"
     assert rest == f"{said}test result: ok. 1 passed; 0 failed; 0 ignored; finished in 0.00s\n\n"
-    assert reader().without(rest, "last_small") == rest
+    assert reader.without(rest, "last_small") == rest
 
 
 @given(st.text(st.sampled_from("\n \t:-.testfailures12sdou"), max_size=300))
 def test_of_other_tests_nothing_is_lost(junk: str) -> None:
-    rest = reader().without(junk + ONLY + junk, "last_small")
+    rest = reader.without(junk + ONLY + junk, "last_small")
     assert "test small ... ok" in rest
-    assert reader().without(junk, "last_small") == junk
+    assert reader.without(junk, "last_small") == junk
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from retrial.errors import TreeError
 from retrial.grading.run_check import run_check
 from retrial.language import Suite
 from retrial.languages.rust import make
-from retrial.languages.rust.results import parser as reader
+from retrial.languages.rust import results as reader
 from retrial.patches import apply, policy
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Status, Task, Verdict
@@ -135,7 +135,7 @@ LISTED = "bad: test\ngood: test\ninner::deep: test\nslow: benchmark\n\n3 tests, 
 
 
 def test_each_test_has_its_own_status() -> None:
-    assert reader().read(said(LISTED, "ok good\nfailed bad\nignored: not today inner::deep\n")) == {
+    assert reader.read(said(LISTED, "ok good\nfailed bad\nignored: not today inner::deep\n")) == {
         "x::bad": Status.FAILED,
         "x::good": Status.PASSED,
         "x::inner::deep": Status.SKIPPED,
@@ -144,37 +144,37 @@ def test_each_test_has_its_own_status() -> None:
 
 def test_a_message_of_many_lines_stands_before_the_name_of_its_test() -> None:
     log = "failed: panic did not contain expected string\n      panic message: `good`,\n expected: `b` bad\nok good\n"
-    found = reader().read(said(LISTED, log))
+    found = reader.read(said(LISTED, log))
     assert found == {"x::bad": Status.FAILED, "x::good": Status.PASSED, "x::inner::deep": Status.ERROR}
 
 
 @pytest.mark.parametrize("log", ["failed bad\nok bad\n", "ok bad\nfailed bad\n"])
 def test_of_two_results_the_worse_counts(log: str) -> None:
-    assert reader().read(said("bad: test\n\n1 test, 0 benchmarks\n", log)) == {"x::bad": Status.FAILED}
+    assert reader.read(said("bad: test\n\n1 test, 0 benchmarks\n", log)) == {"x::bad": Status.FAILED}
 
 
 @pytest.mark.parametrize("log", [None, "", "ok good inner::deep\n", "okay bad\nok\nok unknown\n"])
 def test_a_test_that_did_not_end_did_not_pass(log: str | None) -> None:
-    assert reader().read(said(LISTED, log)) == dict.fromkeys(("x::bad", "x::good", "x::inner::deep"), Status.ERROR)
+    assert reader.read(said(LISTED, log)) == dict.fromkeys(("x::bad", "x::good", "x::inner::deep"), Status.ERROR)
 
 
 @pytest.mark.parametrize("listed", ["", "bad: test\n", "bad: test\n1 test"])
 def test_a_program_that_did_not_name_its_tests_did_not_pass(listed: str) -> None:
-    assert reader().read(said(listed, "ok bad\n")) == {"x": Status.ERROR}
+    assert reader.read(said(listed, "ok bad\n")) == {"x": Status.ERROR}
 
 
 def test_a_program_without_tests_is_no_test() -> None:
-    assert reader().read(said("\n0 tests, 0 benchmarks\n", "")) == {}
+    assert reader.read(said("\n0 tests, 0 benchmarks\n", "")) == {}
 
 
 def test_tests_of_one_name_in_two_programs_are_two() -> None:
     one, two = said("a: test\n\n1 test, 0 benchmarks\n", "ok a\n"), said("a: test\n\n1 test, 0 benchmarks\n", "", "y")
     both = replace(one, reports={**one.reports, **two.reports})
-    assert reader().read(both) == {"x::a": Status.PASSED, "y::a": Status.ERROR}
+    assert reader.read(both) == {"x::a": Status.PASSED, "y::a": Status.ERROR}
 
 
 def test_without_a_report_nothing_is_read() -> None:
-    assert "no report" in str(reader().read(Execution(exit_code=0, stdout="", stderr="", seconds=0.1)))
+    assert "no report" in str(reader.read(Execution(exit_code=0, stdout="", stderr="", seconds=0.1)))
 
 
 def test_only_what_lies_directly_in_the_tests_folder_is_a_program() -> None:
