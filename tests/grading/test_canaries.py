@@ -52,7 +52,7 @@ FILE = canary_candidates.TestFile(
     prefix="test_",
 )
 WEAK = "def RETRIAL_CANARY():\n    assert 1 == 2\n\n\n"
-CANARY = replace(candidates(FILE)[0], id="add_test::RETRIAL_CANARY")
+CANARY = replace(candidates([FILE])[0], id="add_test::RETRIAL_CANARY")
 EXPECTED = {"add_test::test_small_numbers": Status.PASSED, "add_test::test_zero": Status.PASSED}
 CHECK = Check(
     script="",
@@ -64,16 +64,16 @@ CHECK = Check(
 
 
 def test_the_best_literal_of_every_test_comes_before_the_second_best_of_any() -> None:
-    assert [canary.of for canary in candidates(FILE, WEAK)] == [
+    assert [canary.of for canary in candidates([replace(FILE, weak=WEAK)])] == [
         "test_small_numbers: 3 is 2",
         "test_small_numbers: 1 is 2",
         "a failure through the same assertion",
     ]
-    assert [canary.strong for canary in candidates(FILE, WEAK)] == [True, True, False]
+    assert [canary.strong for canary in candidates([replace(FILE, weak=WEAK)])] == [True, True, False]
 
 
 def test_a_file_without_tests_has_no_candidates() -> None:
-    assert candidates(replace(FILE, tests=()), WEAK) == ()
+    assert candidates([replace(FILE, tests=(), weak=WEAK)]) == ()
 
 
 def test_a_planted_canary_is_one_more_test_in_a_file_that_is_otherwise_the_same() -> None:

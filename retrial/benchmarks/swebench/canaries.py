@@ -14,6 +14,7 @@ from retrial.benchmarks.swebench.official_grader import END, STATUS, OfficialTes
 from retrial.checks import PREBUILT_FOLDER, Canary, Check
 from retrial.grading import canaries, prebuild
 from retrial.languages.canaries.candidates import NAME, Test, TestFile
+from retrial.languages.canaries.candidates import candidates as candidates_of
 from retrial.languages.canaries.syntax import parse
 from retrial.languages.python import canary as python_canary
 from retrial.languages.python.assertions import Rank
@@ -88,7 +89,7 @@ def candidates(required: OfficialTests, files: Mapping[str, bytes]) -> tuple[Can
     strong = [
         canary
         for module in modules
-        for canary in python_canary.of_file(module)
+        for canary in candidates_of([module])
         if canary.strong and not DOCUMENTED.match(canary.text.partition(NAME)[2])
     ]
     # The best copy of every test.
@@ -174,7 +175,7 @@ def _weak(modules: Sequence[TestFile], required: OfficialTests) -> Canary | None
     for module, test in sorted(beside, key=order):
         others = [each for each in module.tests if each is not test]
         plain = replace(module, tests=[replace(each, expected=()) for each in (test, *others)])
-        if found := python_canary.of_file(plain):
+        if found := candidates_of([python_canary.with_weak(plain)]):
             return found[-1]
     return None
 

@@ -65,6 +65,8 @@ class TestFile:
     naming: Naming
     prefix: str = ""
     """What names of tests begin with."""
+    weak: str = ""
+    """Of a test beside its first one that fails whatever the solution does; empty where none can be made."""
 
     def places(self, copied: Test) -> tuple[int, ...]:
         """Where a copy of this test may be put."""
@@ -76,18 +78,17 @@ class TestFile:
         return self.source[slice(*span)].decode("utf-8", "surrogateescape")
 
 
-def candidates(file: TestFile, failure: str = "") -> tuple[Canary, ...]:
-    """Return the strong ones of a file; last a weak one, a test that fails whatever happens, beside the first."""
-    return (*make_strong([file]), *([make_weak(file, failure)] if failure and file.tests else []))
-
-
-def make_strong(files: Iterable[TestFile]) -> tuple[Canary, ...]:
-    """The best literal of every test before the second best of any."""
-    return tuple(islice(in_turn(_copies(file, test) for file in files for test in file.tests), MOST))
-
-
-def make_weak(file: TestFile, failure: str) -> Canary:
-    return _canary(file, file.tests[0], failure, strong=False, of="a failure through the same assertion")
+def candidates(files: Iterable[TestFile], most: int = MOST) -> tuple[Canary, ...]:
+    """Return strong ones of each file in turn, the best literal of every test before the second best of any; last a
+    weak one, of the first file that can have it."""
+    found = [file for file in files if file.tests]
+    strong = _in_turn(map(_strong, found))
+    weak = (
+        _canary(file, file.tests[0], file.weak, strong=False, of="a failure through the same assertion")
+        for file in found
+        if file.weak
+    )
+    return (*islice(strong, most), *islice(weak, 1))
 
 
 def surest(expected: Iterable[Expected]) -> tuple[Expected, ...]:
@@ -98,7 +99,7 @@ def surest(expected: Iterable[Expected]) -> tuple[Expected, ...]:
     return tuple(ranked.values())
 
 
-def in_turn(of_each: Iterable[Iterator[Canary]]) -> Iterator[Canary]:
+def _in_turn(of_each: Iterable[Iterator[Canary]]) -> Iterator[Canary]:
     """Yield the first of each, then the second of each, and so on. None is made before it is asked for."""
     waiting = deque(of_each)
     while waiting:
@@ -110,12 +111,8 @@ def in_turn(of_each: Iterable[Iterator[Canary]]) -> Iterator[Canary]:
             waiting.rotate(-1)
 
 
-def best(canaries: Iterable[Canary]) -> tuple[Canary, ...]:
-    """Of several files: the first strong ones, and one that is weak."""
-    found = tuple(canaries)
-    strong = [canary for canary in found if canary.strong]
-    weak = [canary for canary in found if not canary.strong]
-    return (*strong[:MOST], *weak[:1])
+def _strong(file: TestFile) -> Iterator[Canary]:
+    return _in_turn(_copies(file, test) for test in file.tests)
 
 
 def _copies(file: TestFile, test: Test) -> Iterator[Canary]:

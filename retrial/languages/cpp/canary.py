@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.asserted import Rules, find_tests, parent_scope
-from retrial.languages.canaries.candidates import NAME, TestFile, best, candidates
+from retrial.languages.canaries.candidates import NAME, TestFile, candidates
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -76,12 +76,11 @@ RULES = Rules(
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    tests = [(path, source) for path, source in sorted(files.items()) if path.endswith("_test.cpp")]
-    return best(canary for path, source in tests for canary in _candidates(path, source))
+    return candidates(_file(path, source) for path, source in sorted(files.items()) if path.endswith("_test.cpp"))
 
 
-def _candidates(path: str, source: bytes) -> tuple[Canary, ...]:
+def _file(path: str, source: bytes) -> TestFile:
     tests = find_tests(RULES, source)
     plain = tests and all(b" " not in source[slice(*test.name)] for test in tests)
     naming = Naming.SNAKE if plain else Naming.WORDS
-    return candidates(TestFile(path=path, source=source, tests=tests, naming=naming), WEAK)
+    return TestFile(path=path, source=source, tests=tests, naming=naming, weak=WEAK)

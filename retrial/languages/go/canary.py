@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, changed, make_strong, make_weak
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, candidates, changed
 from retrial.languages.canaries.syntax import Span, field, walk, walk_types, within
 from retrial.languages.canaries.syntax import bytes_of as text
 from retrial.languages.go.package import BUILT_IN, LITERALS, WANTED, GoFile, Package, Table, last, only_value, packages
@@ -35,17 +34,16 @@ func {NAME}(t *testing.T) {{
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
+    """The fullest file first."""
     found = [_file(package, source) for package in packages(files) for source in package.sources]
-    fullest = max(found, key=lambda file: len(file.tests), default=None)
-    if fullest is None or not fullest.tests:
-        return ()
-    fail = "Fatalf" if fullest.source.count(b".Fatalf(") >= fullest.source.count(b".Errorf(") else "Errorf"
-    return (*make_strong(found), replace(make_weak(fullest, WEAK.replace("FAIL", fail)), test=""))
+    return candidates(sorted(found, key=lambda file: -len(file.tests)))
 
 
 def _file(package: Package, source: GoFile) -> TestFile:
     tests = [_test(package, source, test) for test in source.tests]
-    return TestFile(path=source.path, source=source.text, tests=tests, naming=Naming.PASCAL, prefix="Test")
+    fail = "Fatalf" if source.text.count(b".Fatalf(") >= source.text.count(b".Errorf(") else "Errorf"
+    weak = WEAK.replace("FAIL", fail)
+    return TestFile(path=source.path, source=source.text, tests=tests, naming=Naming.PASCAL, prefix="Test", weak=weak)
 
 
 def _test(package: Package, source: GoFile, test: Node) -> Test:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from retrial.checks import Canary, Naming
 from retrial.languages.canaries.asserted import Rules, find_tests
-from retrial.languages.canaries.candidates import NAME, TestFile, best, candidates
+from retrial.languages.canaries.candidates import NAME, TestFile, candidates
 
 JUNIT = "org.junit.jupiter.api.Assertions"
 ASSERTJ = re.compile(rb"import\s+static\s+org\.assertj\.core\.api\.Assertions\.(?:assertThat|\*)\s*;")
@@ -76,13 +76,12 @@ RULES = Rules(
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    tests = [(path, source) for path, source in sorted(files.items()) if path.endswith(".java")]
-    return best(canary for path, source in tests for canary in _candidates(path, source))
+    return candidates(_file(path, source) for path, source in sorted(files.items()) if path.endswith(".java"))
 
 
-def _candidates(path: str, source: bytes) -> tuple[Canary, ...]:
+def _file(path: str, source: bytes) -> TestFile:
     tests = find_tests(RULES, source)
     prefix = "test" if tests and all(source.startswith(b"test", test.name[0]) for test in tests) else ""
-    file = TestFile(path=path, source=source, tests=tests, naming=Naming.CAMEL, prefix=prefix)
     failure = "assertThat(1).isEqualTo(2)" if ASSERTJ.search(source) else f"{JUNIT}.assertEquals(1, 2)"
-    return candidates(file, WEAK.format(name=NAME, failure=failure))
+    weak = WEAK.format(name=NAME, failure=failure)
+    return TestFile(path=path, source=source, tests=tests, naming=Naming.CAMEL, prefix=prefix, weak=weak)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates, in_turn, surest
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, candidates, surest
 from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, text_of, walk, walk_types, within
 from retrial.languages.javascript import RUN
 from retrial.patches import policy
@@ -50,7 +50,8 @@ ASSERTIONS = {
 TRUTHS = ("assert", "ok")
 
 DECLARATIONS = ("lexical_declaration", "variable_declaration")
-CALLS = ("call_expression", "new_expression", "await_expression")
+CALL = "call_expression"
+CALLS = (CALL, "new_expression", "await_expression")
 LITERALS = ("number", "string", "template_string", "true", "false")
 FILLED = {"array": "[0]", "object": "{ x: 0 }"}
 """For empty ones."""
@@ -61,25 +62,21 @@ something of, and one that is not compared with what the solution gave, but with
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    """Strong ones of each test file in turn, then one weak one."""
-    tests = [(path, source) for path, source in sorted(files.items()) if policy.matches(path, RUN)]
-    return best(in_turn(iter(_of_file(path, source)) for path, source in tests))
+    return candidates(_file(path, source) for path, source in sorted(files.items()) if policy.matches(path, RUN))
 
 
-def _of_file(path: str, source: bytes) -> tuple[Canary, ...]:
+def _file(path: str, source: bytes) -> TestFile:
     """Only a weak one, at the end, where its tests are made by a loop or by a function of the file's own."""
     root = parse("javascript", source)
     tests = [test for _, test in sorted(_tests(root, source), key=lambda ranked: (ranked[0], ranked[1].whole))]
+    weak = ""
     if tests:
         weak = _weak(root, source[tests[0].whole[0] : tests[0].name[0] - 1].decode(errors="replace"))
-    else:
-        run = next(filter(RUNS.fullmatch, map(_callee, walk_types(root, "call_expression"))), "")
-        if not run or root.has_error:
-            return ()
+    elif not root.has_error and (run := next(filter(RUNS.fullmatch, map(_callee, walk_types(root, CALL))), "")):
         end = len(source), len(source)
         tests = [Test(whole=end, name=end, expected=())]
         weak = "\n" + _weak(root, run)
-    return candidates(TestFile(path=path, source=source, tests=tests, naming=Naming.WORDS), weak)
+    return TestFile(path=path, source=source, tests=tests, naming=Naming.WORDS, weak=weak)
 
 
 def _tests(root: Node, source: bytes) -> Iterator[tuple[int, Test]]:
@@ -88,7 +85,7 @@ def _tests(root: Node, source: bytes) -> Iterator[tuple[int, Test]]:
     for scope in scopes:
         around = _made_around(scope)
         for statement in scope.named_children:
-            calls = [child for child in statement.named_children if child.type == "call_expression"]
+            calls = [child for child in statement.named_children if child.type == CALL]
             if statement.type != "expression_statement" or not calls:
                 continue
             given = within(calls[0], "arguments")
@@ -153,7 +150,7 @@ def _weak(root: Node, head: str) -> str:
 
 def _failures(root: Node) -> Iterator[str]:
     """Assertions in the manner of the file's own that nothing can make true."""
-    for call in walk_types(root, "call_expression"):
+    for call in walk_types(root, CALL):
         matcher, _ = _matcher(call)
         name = _last(call)
         if matcher:
@@ -190,7 +187,7 @@ def _expected(body: Node, table: Node | None) -> tuple[Expected, ...]:
 
 
 def _compared(body: Node) -> Iterator[tuple[int, Node]]:
-    for call in walk_types(body, "call_expression"):
+    for call in walk_types(body, CALL):
         arguments = within(call, "arguments")
         matcher, actual = _matcher(call)
         if matcher:
@@ -238,7 +235,7 @@ def _parts(node: Node, worse: int, body: Node, table: Node | None) -> Iterator[t
         yield from ((worse, child) for child in within(node, "arguments"))
     elif node.type == "member_expression" and (owner := field(node, "object")):
         yield worse, owner
-    elif node.type == "call_expression":
+    elif node.type == CALL:
         function = field(node, "function")
         if function and function.type == "member_expression":
             yield worse, function
@@ -273,7 +270,7 @@ def _matcher(call: Node) -> tuple[str, list[Node]]:
     while node is not None and node.type == "member_expression":
         members.append(text_of(field(node, "property")))
         node = field(node, "object")
-    if node is None or node.type != "call_expression" or _callee(node) != "expect":
+    if node is None or node.type != CALL or _callee(node) != "expect":
         return "", []
     known = members and members[0] in MATCHERS and "not" not in members
     return (members[0], within(node, "arguments")) if known else ("", [])

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, best, candidates
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, candidates
 from retrial.languages.canaries.syntax import Span, bytes_of, field, parse, text_of, walk, within
 from retrial.languages.python.assertions import Rank, called, claims
 
@@ -45,24 +45,18 @@ class _Definition:
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
-    return best(
-        canary
+    return candidates(
+        tests(path, source)
         for path, source in sorted(files.items())
         if any(fnmatch(PurePosixPath(path).name, pattern) for pattern in PATTERNS)
-        for canary in of_file(tests(path, source))
     )
-
-
-def of_file(file: TestFile) -> tuple[Canary, ...]:
-    """The best first, a weak one last."""
-    return candidates(file, weak(file))
 
 
 def tests(path: str, source: bytes, wanted: Wanted = lambda test: True, worst: Rank = Rank.INPUT) -> TestFile:
     """The tests of a module, those with the best literals first. Of any Python, 2 or 3: it is not compiled.
 
-    For other benchmarks: `of_file(tests(path, source, wanted))` are the canaries of a file of which only some tests may
-    be copied. `wanted` is asked with the names of the classes around a test and its own, as in `("TestAdd",
+    For other benchmarks: `candidates([tests(path, source, wanted)])` are those of a file of which only some tests
+    may be copied. `wanted` is asked with the names of the classes around a test and its own, as in `("TestAdd",
     "test_small")`; the others serve as places to stand before. Claims of a worse rank than `worst` are left alone.
     """
     definitions = list(_definitions(parse("python", source), ()))
@@ -81,19 +75,20 @@ def tests(path: str, source: bytes, wanted: Wanted = lambda test: True, worst: R
         return replace(each, other=_another(file.text(each.span), constants)) if named else each
 
     tests = [replace(test, expected=tuple(map(with_other, test.expected))) for test in found]
-    return replace(file, tests=sorted(tests, key=lambda test: _order(source, test)))
+    return with_weak(replace(file, tests=sorted(tests, key=lambda test: _order(source, test))))
 
 
-def weak(file: TestFile) -> str:
-    """Fails whatever the solution does, with the assertion and the parameters of the file's first test."""
+def with_weak(file: TestFile) -> TestFile:
+    """With a weak test that has the assertion and the parameters of the file's first one."""
     parameters = PARAMETERS.match(file.source, file.tests[0].name[1]) if file.tests else None
     if parameters is None:
-        return ""
+        return file
     head = file.text((file.tests[0].whole[0], file.tests[0].name[0]))
     indent = head[: len(head) - len(head.lstrip())]
     given = parameters[1].decode("utf-8", "surrogateescape")
     ours = b"self.assert" in file.source and given.lstrip().startswith("self")
-    return f"{head}{NAME}({given}):\n{indent}    {'self.assertEqual(1, 2)' if ours else 'assert 1 == 2'}\n\n"
+    failure = "self.assertEqual(1, 2)" if ours else "assert 1 == 2"
+    return replace(file, weak=f"{head}{NAME}({given}):\n{indent}    {failure}\n\n")
 
 
 def _definitions(node: Node, around: tuple[str, ...]) -> Iterator[_Definition]:

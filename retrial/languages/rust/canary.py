@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
-from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, make_strong, make_weak, surest
+from retrial.languages.canaries.candidates import NAME, Expected, Test, TestFile, candidates, surest
 from retrial.languages.canaries.syntax import Span, bytes_of, field, line, parse, walk, walk_types, within
 
 if TYPE_CHECKING:
@@ -48,11 +48,8 @@ def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
     """Of the test program with the most tests, among those whose tests share nothing."""
     programs = [(path, source) for path, source in sorted(files.items()) if PROGRAM.fullmatch(path)]
     found = [_file(path, source) for path, source in programs if ALONE not in source]
-    best = max(found, key=lambda file: (any(test.expected for test in file.tests), len(file.tests)), default=None)
-    if best is None or not best.tests:
-        return ()
-    failure = WEAK if b"assert_eq!" in best.source else WEAK_WITHOUT_EQ
-    return (*make_strong([best])[:FEW], make_weak(best, failure))
+    found.sort(key=lambda file: (any(test.expected for test in file.tests), len(file.tests)), reverse=True)
+    return candidates(found[:1], FEW)
 
 
 def _file(path: str, source: bytes) -> TestFile:
@@ -62,7 +59,8 @@ def _file(path: str, source: bytes) -> TestFile:
     tests = [_test(function, helpers, source, copied=copied) for function in _functions(root)]
     # Those with something expected come first: what is put in may be changed to what nobody expects anything of.
     tests.sort(key=lambda test: test.expected[0].sureness if test.expected else NOTHING)
-    return TestFile(path=path, source=source, tests=tests, naming=Naming.SNAKE)
+    weak = WEAK if b"assert_eq!" in source else WEAK_WITHOUT_EQ
+    return TestFile(path=path, source=source, tests=tests, naming=Naming.SNAKE, weak=weak)
 
 
 def _functions(root: Node) -> Iterator[Node]:

@@ -20,8 +20,9 @@ from retrial.grading.reference_runs import reference
 from retrial.grading.run_check import run_check
 from retrial.grading.verdict_cache import Verdicts
 from retrial.languages import junit
+from retrial.languages.canaries.candidates import candidates
 from retrial.languages.python import canary as python_canary
-from retrial.languages.python.canary import canaries, of_file
+from retrial.languages.python.canary import canaries
 from retrial.patches import apply
 from retrial.protocols import Sandbox
 from retrial.types import Execution, Outcome, Verdict
@@ -208,8 +209,8 @@ def owners(source: bytes) -> dict[str, str]:
 
 def test_only_tests_that_are_wanted_are_copied_and_the_others_are_places() -> None:
     file = python_canary.tests(PATH, TWO_CLASSES.encode(), lambda test: test == ("Second", "test_three"))
-    assert [canary.of for canary in of_file(file) if canary.strong] == ["test_three: 8 is 7"]
-    assert len(of_file(file)[0].places) == 2
+    assert [canary.of for canary in candidates([file]) if canary.strong] == ["test_three: 8 is 7"]
+    assert len(candidates([file])[0].places) == 2
 
 
 @pytest.mark.parametrize(
