@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from retrial.language import Language, Suite, Toolchain
 from retrial.languages import shared
-from retrial.languages.javascript import node_test
 from retrial.patches import policy
 
 # Node takes its share of the memory it sees, which is not the same in every sandbox.
@@ -41,6 +40,47 @@ VISIBLE = f"npm test -- {HOW}\n"
 # Whatever a task's own settings say, all files are run to the end, and none from a cache that another could write to.
 WHOLE = "--bail=0 --coverage=false --no-cache"
 HIDDEN = f"node node_modules/jest/bin/jest.js {HOW} {WHOLE} --runTestsByPath {{tests}}\n"
+
+# Tests for Node's own runner: found by what they import, reported in the shape of Jest's report.
+NODE_TEST = re.compile(rb"""\b(?:from|import|import\s*\(|require\s*\()\s*(['"])node:test\1""")
+# The runner is a process of its own, which has read this before any test is started; each file is run by a child of it.
+# A suite that fails for its tests says nothing of its own. A file that has none, or that failed beside them, is itself
+# reported.
+REPORTER = """\
+import { relative } from 'node:path';
+
+const status = (data, failed) =>
+  data.skip !== undefined ? 'skipped' : data.todo !== undefined ? 'todo' : failed ? 'failed' : 'passed';
+
+export default async function* report(events) {
+  const path = [];
+  const testResults = [];
+  for await (const { type, data } of events) {
+    if (type === 'test:start') path[data.nesting] = data.name;
+    if (type !== 'test:pass' && type !== 'test:fail') continue;
+    const failed = type === 'test:fail';
+    const error = data.details?.error;
+    const result = {
+      ancestorTitles: path.slice(0, data.nesting),
+      title: data.name,
+      status: status(data, failed),
+      failureDetails: failed ? [{ code: error?.cause?.code ?? error?.failureType }] : [],
+    };
+    const file = relative('', data.file ?? data.name);
+    const alone = data.nesting === 0 && relative('', data.name) === file;
+    if (data.details?.type === 'suite' && (!failed || error?.failureType === 'subtestsFailed')) continue;
+    testResults.push({ name: file, status: result.status, assertionResults: alone ? [] : [result] });
+  }
+  yield JSON.stringify({ testResults });
+}
+"""
+
+NODE = f"""\
+cat >"$HOME/reporter.mjs" <<'END'
+{REPORTER}END
+node --test --test-reporter=spec --test-reporter-destination=stdout --test-reporter="$HOME/reporter.mjs" \\
+    --test-reporter-destination="$RETRIAL_REPORTS/jest.json" {{tests}}
+"""
 
 RUN = ("*.spec.js", "*.test.js", "spec.js", "test.js", "__tests__/*.js", "*/__tests__/*.js")
 TESTS = (*RUN, "__tests__/*", "*/__tests__/*", "__mocks__/*", "*/__mocks__/*")
@@ -102,12 +142,13 @@ def make() -> Language:
 
 
 def script(suite: Suite) -> str:
-    node = node_test.wanted(suite.contents)
+    # Jest can run none of Node's tests, and Node none of Jest's.
+    node = any(map(NODE_TEST.search, suite.contents.values()))
     # By path Jest would run helpers of the tests as well.
     tests = shlex.join([path for path in suite.tests if policy.matches(path, RUN)] or suite.tests)
     lint = LINT.format(files=shlex.join(suite.solution), kinds="module commonjs" if node else "module")
     jest = HIDDEN if suite.hidden else VISIBLE
-    run = shared.ANNOUNCE_TEST + (node_test.SCRIPT if node else jest).replace("{tests}", tests)
+    run = shared.ANNOUNCE_TEST + (NODE if node else jest).replace("{tests}", tests)
     return shared.write_script(suite, settings=SETTINGS, lint=lint, run=run)
 
 
