@@ -6,9 +6,9 @@ another split than `test`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from retrial.benchmarks.swebench import container_script, nearby_tests, official_grader, reinstall, task_repo
@@ -115,25 +115,17 @@ class SweBench:
         if not chosen and self._visible_tests != "all":
             return "no visible tests belong to what was edited"
         named = eval_scripts.named_as(secrets.eval_script, hidden_tests)
-        scripts = {
-            name: eval_scripts.visible(
-                secrets.eval_script, map(named, chosen[:most]), hidden_tests, network=self._network, lean=lean
-            )
-            for name, lean in _SCRIPTS.items()
-        }
+        tests = tuple(map(named, chosen[:most]))
+        written = partial(eval_scripts.visible, secrets.eval_script, tests, hidden_tests, network=self._network)
         seconds = SECONDS if self._visible_tests == "all" else VISIBLE_SECONDS
-        check = self._check(secrets.eval_script, scripts, _required(row), seconds, lint=True)
+        check = self._check(secrets.eval_script, written, _required(row), seconds, lint=True)
         return replace(check, patience=PATIENCE, chosen=chosen[:most])
 
     def answer(self, instance_id: str) -> Answer:
         row = self._rows[instance_id]
         secrets = row.secrets()
-        scripts = {
-            name: eval_scripts.hidden(
-                secrets.eval_script, network=self._network, lean=lean, assets=ASSETS if secrets.test_assets else ""
-            )
-            for name, lean in _SCRIPTS.items()
-        }
+        folder = ASSETS if secrets.test_assets else ""
+        written = partial(eval_scripts.hidden, secrets.eval_script, network=self._network, assets=folder)
         required = replace(
             _required(row),
             fail_to_pass=secrets.fail_to_pass,
@@ -142,7 +134,7 @@ class SweBench:
             files=_test_files(row, secrets.test_patch),
         )
         assets = {f"{ASSETS}/{path}": content for path, content in secrets.test_assets.items()}
-        check = self._check(secrets.eval_script, scripts, required, SECONDS)
+        check = self._check(secrets.eval_script, written, required, SECONDS)
         look = eval_scripts.looking(secrets.eval_script, required.files)
         fetched = Prebuild(script=FETCHING, files={LOOK: look.encode()}) if required.files else None
         return Answer(
@@ -160,7 +152,7 @@ class SweBench:
     def _check(
         self,
         eval_script: str,
-        scripts: Mapping[str, str],
+        written: Callable[..., str],
         required: OfficialTests,
         seconds: float,
         *,
@@ -168,7 +160,7 @@ class SweBench:
     ) -> Check:
         return Check(
             script=container_script.RUN,
-            files={name: text.encode() for name, text in scripts.items()},
+            files={name: written(lean=lean).encode() for name, lean in _SCRIPTS.items()},
             result_parser="",
             timeout=seconds,
             lint=lint,
