@@ -50,8 +50,8 @@ class ResultParser(Protocol):
     def read(self, execution: Execution) -> Mapping[str, Status] | str:
         """Test id → status, or one sentence saying why nothing could be read."""
 
-    def asserted(self, execution: Execution) -> frozenset[str]:
-        """Ids of tests that failed by an assertion of theirs: not by an exception, a crash or a limit."""
+    def asserted(self, execution: Execution, results: Mapping[str, Status]) -> frozenset[str]:
+        """Ids of those results that are failures by an assertion: not by an exception, a crash or a limit."""
 
     def text(self, stdout: str) -> str:
         """What people read, where the runner speaks to machines on its standard output; else that itself."""

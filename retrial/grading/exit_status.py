@@ -13,7 +13,7 @@ def read(execution: Execution) -> Mapping[str, Status] | str:
     return {TEST: Status.PASSED if execution.exit_code == 0 else Status.FAILED}
 
 
-def asserted(execution: Execution) -> frozenset[str]:
+def asserted(execution: Execution, results: Mapping[str, Status]) -> frozenset[str]:
     return frozenset()
 
 

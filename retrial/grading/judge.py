@@ -44,7 +44,7 @@ def judge(check: Check, execution: Execution) -> Verdict:
     tests, canaries = apart(results, check)
     finding = _finding(check, _without_canaries(check, reader, whole), tests, canaries, unread)
     resolved = finding.outcome is Outcome.RESOLVED
-    asserted = _asserted(check, reader, execution) if check.is_reference_run else ()
+    asserted = _asserted(check, reader, execution, results) if check.is_reference_run and not unread else ()
     return Verdict(
         outcome=finding.outcome,
         reason=finding.reason,
@@ -97,9 +97,12 @@ def proof(check: Check) -> str:
     return "canary" if all(canary.strong for canary in check.canaries) else "canary-weak"
 
 
-def _asserted(check: Check, reader: ResultParser, execution: Execution) -> tuple[str, ...]:
+def _asserted(
+    check: Check, reader: ResultParser, execution: Execution, results: Mapping[str, Status]
+) -> tuple[str, ...]:
     """Ids under which canaries failed by an assertion."""
-    return tuple(sorted(test for test in reader.asserted(execution) if any(name in test for name in check.planted)))
+    found = reader.asserted(execution, results)
+    return tuple(sorted(test for test in found if any(name in test for name in check.planted)))
 
 
 def _finding(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from retrial.languages.shared import drop_parts
 from retrial.types import Execution, Status
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ WIDTH = 80
 
 
 def read(execution: Execution) -> Mapping[str, Status] | str:
-    reports = {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
+    reports = _reports(execution)
     if not reports:
         return "the test runner left no report"
     results: dict[str, Status] = {}
@@ -45,16 +45,17 @@ def read(execution: Execution) -> Mapping[str, Status] | str:
     return results
 
 
-def asserted(execution: Execution) -> frozenset[str]:
-    found = set()
-    for name, content in execution.reports.items():
-        with suppress(ValueError):
-            found |= {test for test, case in _elements(content) if name.endswith(".xml") and _by_assertion(case)}
-    return frozenset(found)
+def asserted(execution: Execution, results: Mapping[str, Status]) -> frozenset[str]:
+    cases = (case for content in _reports(execution).values() for case in _elements(content))
+    return frozenset(test for test, case in cases if _by_assertion(case))
 
 
 def text(stdout: str) -> str:
     return stdout
+
+
+def _reports(execution: Execution) -> dict[str, bytes]:
+    return {name: content for name, content in sorted(execution.reports.items()) if name.endswith(".xml")}
 
 
 def _by_assertion(case: Element) -> bool:
@@ -110,22 +111,9 @@ def without(text: str, test: str) -> str:
             return test in line
         return False if RULE.match(line) and not line.lstrip("-").startswith(" Captured ") else None
 
-    kept = list(drop_parts(lines, test, begins))
+    kept = [line for line in drop_parts(lines, begins) if test not in line]
     failures = sum(line.startswith(("FAILED ", "SUBFAILED")) for line in lines if test in line)
     return "".join(_counted(list(_filled(kept)), failures))
-
-
-def drop_parts(lines: list[str], test: str, begins: Callable[[str], bool | None]) -> Iterator[str]:
-    """Yield the lines that neither name the test nor are in a part about it.
-
-    `begins` says whether a line begins such a part (True), another one (False) or none.
-    """
-    inside = False
-    for line in lines:
-        about = begins(line)
-        inside = inside if about is None else about
-        if not inside and test not in line:
-            yield line
 
 
 def _filled(lines: list[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from retrial.errors import TreeError
@@ -50,6 +50,19 @@ lint="$RETRIAL_REPORTS/lint.txt"
 rm -f "$lint"
 """
     return settings + ("" if suite.hidden else step) + run
+
+
+def drop_parts(lines: Iterable[str], begins: Callable[[str], bool | None]) -> Iterator[str]:
+    """Yield the lines that are not in a part to be left out.
+
+    `begins` says whether a line begins such a part (True), another one (False) or none.
+    """
+    inside = False
+    for line in lines:
+        about = begins(line)
+        inside = inside if about is None else about
+        if not inside:
+            yield line
 
 
 def pair_in_order(solution: tuple[str, ...], example: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from retrial.languages.junit import asserted, drop_parts, read, text
+from retrial.languages.junit import asserted, read, text
+from retrial.languages.shared import drop_parts
 
 __all__ = ["asserted", "read", "text", "without"]
 
@@ -13,4 +14,4 @@ def without(text: str, test: str) -> str:
     def begins(line: str) -> bool | None:
         return test in line if line.startswith(HEAD) else None
 
-    return "".join(drop_parts(text.splitlines(keepends=True), test, begins))
+    return "".join(line for line in drop_parts(text.splitlines(keepends=True), begins) if test not in line)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import MsgspecError, Struct, json
 
+from retrial.languages.shared import drop_parts
 from retrial.types import Execution, Status
 
 REPORT = "go.json"
@@ -53,11 +54,10 @@ def read(execution: Execution) -> Mapping[str, Status] | str:
     return {test: _became(statuses) for test, statuses in endings.items()}
 
 
-def asserted(execution: Execution) -> frozenset[str]:
+def asserted(execution: Execution, results: Mapping[str, Status]) -> frozenset[str]:
     """Go has no assertions: it is whatever failed and did not fall, nor did a part of it."""
-    found = read(execution)
     fell = {event.whole for event in _events(execution.stdout) if event.output.startswith(FELL)}
-    failed = [] if isinstance(found, str) else [test for test in found if found[test] is Status.FAILED]
+    failed = [test for test, status in results.items() if status is Status.FAILED]
     return frozenset(test for test in failed if test.partition("/")[0] not in fell)
 
 
@@ -66,17 +66,13 @@ def text(stdout: str) -> str:
 
 
 def without(text: str, test: str) -> str:
-    kept: list[str] = []
-    inside = failed = False
-    for line in text.splitlines(keepends=True):
-        heading = HEADING.match(line)
-        if heading:
-            inside = heading[1].partition("/")[0] == test
-            failed = failed or inside
-        elif inside:
-            inside = line.startswith(INDENT)
-        if not inside:
-            kept.append(line)
+    def begins(line: str) -> bool | None:
+        if heading := HEADING.match(line):
+            return heading[1].partition("/")[0] == test
+        return None if line.startswith(INDENT) else False
+
+    lines = text.splitlines(keepends=True)
+    failed, kept = any(map(begins, lines)), list(drop_parts(lines, begins))
     rest = "".join(kept)
     others = any(map(HEADING.match, kept)) or "panic: " in rest
     return FAILED.sub("", ENDED.sub("ok  \t", rest)) if failed and not others else rest

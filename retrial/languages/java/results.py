@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retrial.languages.junit import asserted, drop_parts, read
+from retrial.languages.junit import asserted, read
+from retrial.languages.shared import drop_parts
 
 __all__ = ["asserted", "read", "text", "without"]
 
@@ -42,7 +43,7 @@ def without(text: str, test: str) -> str:
         failure = _failure(line)
         return bool(failure and test in failure.test) if LEVEL.match(line) or COUNTS.match(line) else None
 
-    left = (_recounted(line, gone) for line in drop_parts(lines, test, begins))
+    left = (_recounted(line, gone) for line in drop_parts(lines, begins) if test not in line)
     alone = len(gone) == len(failures)
     return "".join(line for line in left if not (alone and gone and line.startswith(GIVES_UP)))
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from retrial.languages.shared import drop_parts
 from retrial.types import Execution, Status
 
 LIST, LOG = ".list", ".log"
@@ -42,15 +43,11 @@ def read(execution: Execution) -> Mapping[str, Status] | str:
     return results
 
 
-def asserted(execution: Execution) -> frozenset[str]:
+def asserted(execution: Execution, results: Mapping[str, Status]) -> frozenset[str]:
     """By the first panic of the test's own thread, as its output has it."""
-    found = read(execution)
-    if isinstance(found, str):
-        return frozenset()
     by_assertion = frozenset(_by_assertion(execution.stdout))
-    return frozenset(
-        test for test, status in found.items() if status is Status.FAILED and test.partition("::")[2] in by_assertion
-    )
+    failed = [test for test, status in results.items() if status is Status.FAILED]
+    return frozenset(test for test in failed if test.partition("::")[2] in by_assertion)
 
 
 def text(stdout: str) -> str:
@@ -100,15 +97,14 @@ def _without(part: str, test: str) -> str:
     """What one program said, without that test."""
     path = rf"(?:\w+::)*{re.escape(test)}"
     block, line_of_it = re.compile(f"---- {path} stdout ----"), re.compile(rf"test {path} \.\.\. \w+|    {path}")
-    kept: list[str] = []
-    inside = False
-    for line in part.splitlines(keepends=True):
+
+    def begins(line: str) -> bool | None:
         said = line.rstrip("\n")
-        if said == FAILURES or BLOCK.fullmatch(said):
-            inside = block.fullmatch(said) is not None
-        if not inside and not line_of_it.fullmatch(said):
-            kept.append(line)
-    return _one_less("".join(kept)) if f"{test} ... FAILED\n" in part else "".join(kept)
+        return block.fullmatch(said) is not None if said == FAILURES or BLOCK.fullmatch(said) else None
+
+    lines = drop_parts(part.splitlines(keepends=True), begins)
+    rest = "".join(line for line in lines if not line_of_it.fullmatch(line.rstrip("\n")))
+    return _one_less(rest) if f"{test} ... FAILED\n" in part else rest
 
 
 def _one_less(text: str) -> str:

@@ -174,7 +174,7 @@ REPORT = b"""<testsuites><testsuite>
 
 def test_only_a_failure_is_by_assertion() -> None:
     execution = Execution(exit_code=2, stdout="", stderr="", seconds=1, reports={"junit.xml": REPORT})
-    assert reader.asserted(execution) == {"a.global::asserted"}
+    assert reader.asserted(execution, {}) == {"a.global::asserted"}
 
 
 def test_all_that_is_said_of_a_test_is_left_out_and_nothing_else() -> None:

@@ -232,7 +232,9 @@ def test_what_panicked_was_no_assertion() -> None:
         *output("TestC", "    testing.go:1617: test executed panic(nil) or runtime.Goexit"),
         {"Action": "fail", "Test": "TestC"},
     )
-    assert reader.asserted(execution) == {"p::TestA"}
+    results = reader.read(execution)
+    assert not isinstance(results, str)
+    assert reader.asserted(execution, results) == {"p::TestA"}
 
 
 @pytest.fixture(scope="module")

@@ -199,7 +199,7 @@ REPORT = b"""<testsuite name="ATest">
 
 def test_only_a_failure_is_by_assertion() -> None:
     execution = Execution(exit_code=1, stdout="", stderr="", seconds=1, reports={"TEST-ATest.xml": REPORT})
-    assert reader.asserted(execution) == {"ATest::asserted"}
+    assert reader.asserted(execution, {}) == {"ATest::asserted"}
 
 
 CANARY_FAILED = """\

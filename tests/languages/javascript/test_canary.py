@@ -169,9 +169,9 @@ def test_only_what_was_not_as_expected_failed_by_an_assertion() -> None:
         {"code": "ERR_ASSERTION"},
         {"message": "assert.equal(received, expected)"},
     ):
-        assert reader.asserted(failed(**detail)) == {"a.spec.js::a"}
+        assert reader.asserted(failed(**detail), {}) == {"a.spec.js::a"}
     for detail in ({}, {"code": "testTimeoutFailure"}, {"message": "thrown: Exceeded timeout of 50 ms"}):
-        assert reader.asserted(failed(**detail)) == frozenset()
+        assert reader.asserted(failed(**detail), {}) == frozenset()
 
 
 PRINTED_BY_JEST = """\

@@ -355,7 +355,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_only_failed_assertions_count_as_asserted(mixed: Session) -> None:
-    assert {test.rpartition("::")[2] for test in junit.asserted(mixed.execution)} == {
+    assert {test.rpartition("::")[2] for test in junit.asserted(mixed.execution, {})} == {
         "test_wrong_sum",
         "test_canary",
         "test_each",
