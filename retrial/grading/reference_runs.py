@@ -14,8 +14,7 @@ from retrial import registry
 from retrial.checks import Answer, Canary, Check
 from retrial.grading import canaries, verdict_cache
 from retrial.grading.judge import EXIT_STATUS, proof
-from retrial.grading.run_check import run_check
-from retrial.language import Language
+from retrial.grading.run_check import language_of, run_check
 from retrial.languages.canaries.candidates import NAME
 from retrial.protocols import Sandbox
 from retrial.types import Outcome, Status, Task, Verdict
@@ -158,6 +157,6 @@ def _kept(proved: Sequence[Canary]) -> tuple[Canary, ...]:
 def _candidates(task: Task, check: Check) -> tuple[Canary, ...]:
     if check.result_parser == EXIT_STATUS:
         return ()
-    language: Language = registry.module("languages", task.language).make()
+    language = language_of(task)
     made: tuple[Canary, ...] = registry.load(language.canaries).canaries(check.files) if language.canaries else ()
     return made

@@ -18,7 +18,7 @@ from retrial.patches.parser import normalise
 from retrial.patches.policy import Selection
 from retrial.protocols import Sandbox
 from retrial.system import host
-from retrial.types import Environment, Execution, Job, Limits, Outcome, Task, Verdict
+from retrial.types import Execution, Job, Limits, Outcome, Task, Verdict
 
 LINT_REPORT = "lint.txt"
 LINT_LINES = 50
@@ -36,7 +36,8 @@ def select(task: Task, patch: str, also: Collection[str] = ()) -> Selection | Ve
         base = task.tree.files()
         found = policy.select(normalise(patch), policy.allowed_changes(task, base))
         if task.partly_editable and any(path in task.partly_editable for path in policy.changed_paths(found.patch)):
-            return policy.keep_allowed_parts(found, base, dict.fromkeys(task.partly_editable, _language(task).admitted))
+            rules = dict.fromkeys(task.partly_editable, language_of(task).admitted)
+            return policy.keep_allowed_parts(found, base, rules)
     except PatchError as error:
         return Verdict(outcome=Outcome.PATCH_DID_NOT_APPLY, reason=str(error))
     return found
@@ -70,7 +71,10 @@ def check_selection(
 def _run(task: Task, selection: Selection, check: Check, sandbox: Sandbox) -> tuple[Verdict, bool]:
     """The verdict, and whether it ran out of time, of which canaries had a share."""
     grader = own_grader(check)
-    check = (grader.plant if grader else _plant)(check, task.environment, sandbox)
+    if grader:
+        check = grader.plant(check, task.environment, sandbox)
+    elif check.canaries:
+        check = canaries.plant(check, canaries.drawn(check.canaries))
     after = None
     try:
         if grader:
@@ -106,10 +110,6 @@ def nothing_to_check(selection: Selection) -> Verdict:
     return Verdict(outcome=Outcome.PATCH_EMPTY, reason=reason, dropped=selection.dropped)
 
 
-def _plant(check: Check, environment: Environment, sandbox: Sandbox) -> Check:
-    return canaries.plant(check, canaries.drawn(check.canaries)) if check.canaries else check
-
-
 def _job(task: Task, patched: Patched, check: Check, sandbox: Sandbox) -> Job:
     built = prebuild.files(check.prebuild, task.environment, sandbox, fresh=check.fresh) if check.prebuild else {}
     # Test, build and configuration files are written over whatever the patch left in their place.
@@ -140,7 +140,7 @@ def lint(task: Task, patch: str, after: Mapping[str, bytes] | None = None) -> tu
     paths = policy.changed_paths(patch)
     before = task.tree.some(paths)
     after = apply.patched(before, patch).files if after is None else after
-    return _language(task).lint(before, {path: after[path] for path in paths if path in after})
+    return language_of(task).lint(before, {path: after[path] for path in paths if path in after})
 
 
 def _linting(task: Task, patch: str, after: Mapping[str, bytes] | None) -> Future[tuple[str, ...]]:
@@ -151,7 +151,7 @@ def _linting(task: Task, patch: str, after: Mapping[str, bytes] | None) -> Futur
     return found
 
 
-def _language(task: Task) -> Language:
+def language_of(task: Task) -> Language:
     language: Language = registry.module("languages", task.language).make()
     return language
 

@@ -11,6 +11,7 @@ from itertools import islice
 from retrial import registry
 from retrial.checks import Check
 from retrial.errors import PatchError
+from retrial.grading.run_check import language_of
 from retrial.patches import policy
 from retrial.patches.parser import Change, parse
 from retrial.types import Task, Verdict
@@ -115,9 +116,7 @@ def _kind(task: Task, change: Change, path: str) -> str:
 def _suspicious(task: Task, patch: str) -> Iterator[Suspicion]:
     if task.language not in registry.names("languages"):
         return
-    rows = [
-        (re.compile(pattern), what) for pattern, what in registry.module("languages", task.language).make().suspicious
-    ]
+    rows = [(re.compile(pattern), what) for pattern, what in language_of(task).suspicious]
     for change in _changes(patch):
         for line, text in _added(change):
             for pattern, what in rows:

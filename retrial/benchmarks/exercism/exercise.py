@@ -136,6 +136,7 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
     unlisted = [path for path in plain if policy.matches(path, language.tests) and path not in files["solution"]]
     tests = {*files["test"], *unlisted}
     more = [path for path in language.reference_files if path in scanned]
+    custom = config.get("custom")
     return Exercise(
         instance_id=f"aider_{language.name}_{root.name.replace('-', '_')}",
         root=root,
@@ -147,13 +148,13 @@ def read_exercise(root: Path, language_name: str) -> Exercise:
         shown=tuple(path for path in plain if path not in tests),
         documents=tuple(path for path in DOCS if path in scanned),
         test_command=_test_command(config, root),
-        optimised="test-in-release-mode" in _true(config.get("custom")),
-        needs=tuple(tool for tool, where in language.optional.items() if _says(root, scanned, *where)),
+        optimised=isinstance(custom, dict) and custom.get("test-in-release-mode") is True,
+        needs=tuple(
+            tool
+            for tool, (path, pattern) in language.optional.items()
+            if path in scanned and re.search(pattern, _text(f"{root}/{path}", MOST))
+        ),
     )
-
-
-def _says(root: Path, there: Collection[str], path: str, pattern: str) -> bool:
-    return path in there and re.search(pattern, _text(f"{root}/{path}", MOST)) is not None
 
 
 @functools.cache
@@ -233,10 +234,6 @@ def _test_command(config: Mapping[str, Json], root: Path) -> str:
     if not isinstance(command, str):
         raise UsageError(f"{root / CONFIG} must give its test_command as one text.")
     return command
-
-
-def _true(settings: object) -> set[str]:
-    return {name for name, value in settings.items() if value is True} if isinstance(settings, dict) else set()
 
 
 def digests(files: Mapping[str, bytes]) -> dict[str, str]:
