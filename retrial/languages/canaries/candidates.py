@@ -42,7 +42,7 @@ class Test:
     """A test as it stands in its file; it can be put before any other of its scope."""
 
     whole: Span
-    """From the beginning of its first line (with decorators and attributes) to the end of its last."""
+    """From the beginning of its first line (with decorators, attributes and the like) to the end of its last."""
     name: Span
     """What is replaced by the canary's name."""
     expected: tuple[Expected, ...]
@@ -53,8 +53,6 @@ class Test:
     """The same for tests of one class or block, where tests lean on what is around them."""
     bound: bool = False
     """It is defined with names that may be assigned above it, and cannot be put any higher."""
-    place: int | None = None
-    """Where others may be put before it, if that is above its own first line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +68,7 @@ class TestFile:
 
     def places(self, copied: Test) -> tuple[int, ...]:
         """Where a copy of this test may be put."""
-        same = (test for test in self.tests if test.scope == copied.scope)
-        places = (test.whole[0] if test.place is None else test.place for test in same)
+        places = (test.whole[0] for test in self.tests if test.scope == copied.scope)
         return tuple(place for place in places if place >= copied.whole[0] or not copied.bound)
 
     def text(self, span: Span) -> str:

@@ -51,10 +51,9 @@ def _test(package: Package, source: GoFile, test: Node) -> Test:
     plain = (Expected(span=span, sureness=0) for span in spans if not source.text.startswith(ESCAPE, span[0]))
     changes = chain(_tables(package, source, test), plain)
     return Test(
-        whole=test.byte_range,
+        whole=(_beginning(test), test.end_byte),
         name=(field(test, "name") or test).byte_range,
         expected=() if _leans_on_state(package, test) else tuple(changes),
-        place=_beginning(test),
     )
 
 

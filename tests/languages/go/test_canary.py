@@ -69,7 +69,7 @@ def of(*declarations: str, **others: str) -> list[str]:
 def test_a_canary_is_a_copy_with_another_expected_value_that_may_stand_before_any_test() -> None:
     first, weak = made(SMALL, RANGE)
     source = HEAD + SMALL + "\n" + RANGE
-    assert first.text == SMALL.partition("\n")[2].replace("TestSmall", NAME).replace("3", "2") + "\n"
+    assert first.text == SMALL.replace("TestSmall", NAME).replace("3", "2") + "\n"
     assert first.places == (source.index("// Small"), source.index("func TestAdd"))
     assert (first.strong, weak.strong, first.prefix) == (True, False, "Test")
 
