@@ -234,9 +234,9 @@ def make(context: Context) -> SweBench | None:
         raise UsageError(f"--visible-tests must be one of {', '.join(VISIBLE)}, not '{wanted}'.")
     if getattr(options, "image", ""):
         raise UsageError("--image is for exercises: every SWE-bench task has an image of its own.")
-    origin, provenance = found
+    known_as, origin, provenance = found
     return SweBench(
-        _name(context.name),
+        file_name(known_as),
         dataset_rows.read(origin),
         provenance,
         visible_tests=wanted,
@@ -248,35 +248,26 @@ def known() -> tuple[str, ...]:
     return (*NAMED, *HUB, "<Hugging Face id>", "<.json, .jsonl or .parquet file>", "<SWE-bench task repository>")
 
 
-def _origin(name: str) -> tuple[Origin, dict[str, str]] | None:
-    """Where the rows of a benchmark of this name are, and what to say of it."""
+def _origin(name: str) -> tuple[str, Origin, dict[str, str]] | None:
+    """What runs call a benchmark of this name (of a path the last part), where its rows are, and what to say of it."""
     path = Path(name).expanduser()
     if dataset_rows.claims(path) or path.is_file() or path.suffix.lower() in SUFFIXES:
         # A file that is missing, or of another kind, is refused where it is read.
-        return Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
+        known_as = path.stem if path.is_file() else path.resolve().name
+        return known_as, Origin(where=str(path), complete=_all_tasks), {"source": str(path.resolve())}
     plain, _, part = name.partition(":")
     if (path := Path(plain).expanduser()).is_dir() and dataset_rows.claims(path):
         dataset = NAMED.get(part, part if "/" in part else "")
         split = SPLIT if dataset else part
         origin = Origin(where=str(path), dataset=dataset, split=split, complete=_all_tasks)
-        return origin, {"source": f"{path.resolve()}:{part}"}
+        return f"{path.resolve().name}:{part}", origin, {"source": f"{path.resolve()}:{part}"}
     split = part or SPLIT
     if plain in NAMED:
         origin = Origin(where=str(_all_tasks()), dataset=NAMED[plain], split=split)
-        return origin, {"source": name, "url": TASKS.url, "commit": TASKS.commit}
+        return name, origin, {"source": name, "url": TASKS.url, "commit": TASKS.commit}
     if plain in HUB or ("/" in plain and HUB_ID.fullmatch(plain) and not path.exists()):
-        return Origin(where=HUB.get(plain, plain), split=split, complete=_all_tasks), {"source": name}
+        return name, Origin(where=HUB.get(plain, plain), split=split, complete=_all_tasks), {"source": name}
     return None
-
-
-def _name(given: str) -> str:
-    """For runs: of a path its last part."""
-    path = Path(given).expanduser()
-    if path.is_file():
-        return file_name(path.stem)
-    plain, mark, part = given.partition(":")
-    folder = Path(plain).expanduser()
-    return file_name((folder.resolve().name if folder.is_dir() else plain) + mark + part)
 
 
 def _all_tasks() -> Path:

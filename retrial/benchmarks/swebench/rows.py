@@ -153,12 +153,8 @@ def _completed(records: list[Record], origin: Origin, problems: list[str]) -> li
     root = origin.complete() if origin.complete else None
     if root and not repository.is_task_repository(root):
         raise UsageError(f"{root} is no task repository: it has no {repository.CONFIG}.")
-    done = []
-    for record in records:
-        whole = _complete(record, root, problems) if _missing(record) else record
-        if whole:
-            done.append(whole)
-    return done
+    done = [_complete(record, root, problems) if _missing(record) else record for record in records]
+    return [record for record in done if record]
 
 
 def _missing(record: Record) -> list[str]:
