@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from retrial.checks import Canary, Naming
@@ -28,20 +28,18 @@ STRINGS = ("string_literal", "raw_string_literal", "char_literal")
 LITERALS = (*STRINGS, "integer_literal", "float_literal", "boolean_literal")
 COPIED = re.compile(rb"#\[\s*(?:test|ignore\b.*)\s*\]", re.DOTALL)
 """Attributes with which a test is one that simply passes or fails."""
-CALL = re.compile(rb"(?<![\w:])([\w:]+?)(?:::<[^()]{0,99}>)?(!?)\s*[(\[{]")
+MACRO = re.compile(rb"\b(assert|assert_eq)!(?=\s*\()|\bvec!(?=\s*\[)")
+"""What could be written without a macro."""
 OWN_METHODS = frozenset(
     b"to_string to_owned to_vec into iter into_iter copied cloned clone collect as_bytes as_str as_slice as_ref".split()
 )
 OWN_TYPES = frozenset(b"String Vec HashMap HashSet BTreeMap BTreeSet VecDeque".split())
-OWN_MACROS = frozenset([b"vec"])
+OWN_MACROS = (b"", b"concat")
+"""The first is of what is no macro."""
+PARTS = ("index_expression", "field_expression")
+"""Of these, only the first part is a value."""
 EXPECTED, PUT_IN, NOTHING = 0, 1, 2
 """What can be changed in a test: the least is the surest."""
-VARIABLE = re.compile(rb"(?<![\w.:])[a-z_]\w*\b(?!\s*(?:::|[(!]))")
-"""In a text whose strings are blanked."""
-
-
-Side = tuple["Node", ...]
-"""One of what an assertion says to be equal, or its one condition."""
 
 
 def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
@@ -53,7 +51,8 @@ def canaries(files: Mapping[str, bytes]) -> tuple[Canary, ...]:
 
 
 def _file(path: str, source: bytes) -> TestFile:
-    root = parse("rust", source)
+    # Assertions as calls and vectors as arrays can be parsed; everything stays in its place.
+    root = parse("rust", MACRO.sub(lambda found: (found[1] or b"").ljust(len(found[0])), source))
     helpers = dict(_helpers(root))
     copied = not SHARED.search(source)
     tests = [_test(function, helpers, source, copied=copied) for function in _functions(root)]
@@ -112,16 +111,17 @@ def _helpers(root: Node) -> Iterator[tuple[bytes, int]]:
 
 
 def _expected(body: Node, helpers: Mapping[bytes, int]) -> Iterator[Span]:
-    sides = [side for side in _sides(body) if side and _ours(side)]
+    sides = [side for side in _sides(body) if _ours(side)]
     wanted = set()
     for side in sides:
         yield from _spans(side)
-        wanted |= {name for node in side for name in VARIABLE.findall(_bare(node))}
+        wanted |= {bytes_of(node) for node in walk_types(side, "identifier")}
     yield from _definitions(body, {name for name in wanted if not _used_elsewhere(body, name, sides)})
     for node in walk_types(body, "call_expression"):
         place = helpers.get(bytes_of(field(node, "function")))
         if place is not None:
-            yield from _spans(within(node, "arguments")[place:][:1])
+            for argument in within(node, "arguments")[place:][:1]:
+                yield from _spans(argument)
 
 
 def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
@@ -130,21 +130,21 @@ def _definitions(body: Node, own: set[bytes]) -> Iterator[Span]:
         value = field(node, "value") if node.type == "let_declaration" else None
         if value is not None:
             name = bytes_of(field(node, "pattern"))
-            if WANTED.search(name) or (name in own and _ours([value])):
+            if WANTED.search(name) or (name in own and _ours(value)):
                 own = own | {name}
-                yield from _spans([value])
+                yield from _spans(value)
         receiver = node.named_children[0] if node.type == "call_expression" else None
         method = receiver is not None and receiver.type == "field_expression" and _is_statement(node)
         if receiver is not None and method and bytes_of(receiver).partition(b".")[0] in own:
-            yield from _spans(node.named_children[1:])
+            yield from _spans(node.named_children[-1])
 
 
-def _used_elsewhere(body: Node, name: bytes, sides: Sequence[Side]) -> bool:
+def _used_elsewhere(body: Node, name: bytes, sides: Sequence[Node]) -> bool:
     """Beyond these, and what is done to the variable itself: then it is put in as well."""
     for node in walk_types(body, "identifier"):
         if bytes_of(node) != name:
             continue
-        expected = any(side[0].start_byte <= node.start_byte < side[-1].end_byte for side in sides)
+        expected = any(side.start_byte <= node.start_byte < side.end_byte for side in sides)
         parent = node.parent
         itself = parent is not None and (
             parent.type in ("let_declaration", "mut_pattern", "for_expression")
@@ -159,63 +159,44 @@ def _is_statement(node: Node | None) -> bool:
     return bool(node and node.parent and node.parent.type == "expression_statement")
 
 
-def _sides(body: Node) -> Iterator[Side]:
+def _sides(body: Node) -> Iterator[Node]:
     """Of `assert_eq!` and of the `==` in an `assert!`; the second, which rather is what is expected, comes first."""
-    for node in walk_types(body, "macro_invocation"):
-        macro = bytes_of(field(node, "macro"))
-        arguments = _split(node.children[-1].children[1:-1], ",")
-        if macro == b"assert_eq" and len(arguments) > 1:
+    for node in walk_types(body, "call_expression"):
+        called, arguments = bytes_of(field(node, "function")), within(node, "arguments")
+        if called == b"assert_eq" and len(arguments) > 1:
             yield from (arguments[1], arguments[0])
-        elif macro == b"assert":
-            yield from reversed(_split(arguments[0], "=="))
+        elif called == b"assert" and arguments:
+            equal = bytes_of(field(arguments[0], "operator")) == b"=="
+            yield from reversed(arguments[0].named_children if equal else arguments[:1])
 
 
-def _split(nodes: Sequence[Node], mark: str) -> list[Side]:
-    parts: list[list[Node]] = [[]]
-    for node in nodes:
-        if node.type == mark:
-            parts.append([])
-        else:
-            parts[-1].append(node)
-    return [tuple(part) for part in parts]
-
-
-def _ours(nodes: Sequence[Node]) -> bool:
+def _ours(side: Node) -> bool:
     """Nothing but literals, variables and what the language itself brings: no call of the solution."""
-    text = b" ".join(map(_bare, nodes))
-    for path, macro in CALL.findall(text):
-        kind, _, last = path.rpartition(b"::")
-        known = last in OWN_METHODS or last[:1].isupper() or (kind.rpartition(b"::")[2] in OWN_TYPES)
-        if path and not (last in OWN_MACROS if macro else known):
-            return False
-    return True
+    return all(map(_own, walk(side)))
 
 
-def _bare(node: Node) -> bytes:
-    """Its text, without what is in its strings."""
-    strings = [each for each in walk(node) if each.type in STRINGS]
-    text, start = bytearray(bytes_of(node)), node.start_byte
-    for each in strings:
-        text[each.start_byte - start : each.end_byte - start] = b'"' * (each.end_byte - each.start_byte)
-    return bytes(text)
+def _own(node: Node) -> bool:
+    """No call, or one of the language's own."""
+    if node.type != "call_expression":
+        return node.type != "index_expression" and bytes_of(field(node, "macro")) in OWN_MACROS
+    function = field(node, "function")
+    if function is not None and function.type == "generic_function":
+        function = field(function, "function")
+    if function is not None and function.type == "field_expression":
+        function = field(function, "field")
+    kind, _, last = bytes_of(function).rpartition(b"::")
+    return last in OWN_METHODS or last[:1].isupper() or kind.rpartition(b"::")[2] in OWN_TYPES
 
 
-def _spans(nodes: Sequence[Node]) -> Iterator[Span]:
+def _spans(value: Node) -> Iterator[Span]:
     """Of the literals that are values: not an index, a length, a field or a character that is written as an escape."""
-    waiting = _values(nodes)
+    waiting = [value]
     while waiting:
         node = waiting.pop()
-        if node.type not in LITERALS:
-            waiting += _values(node.named_children[:1] if node.type == "index_expression" else node.children)
+        if node.type in PARTS:
+            waiting.append(node.children[0])
+        elif node.type not in LITERALS:
+            # Behind a semicolon is the length of an array.
+            waiting += reversed(list(takewhile(lambda child: child.type != ";", node.children)))
         elif node.type != "char_literal" or b"\\" not in bytes_of(node):
             yield node.byte_range
-
-
-def _values(nodes: Sequence[Node]) -> list[Node]:
-    """Those that do not say which or how many of what is before them; the last first."""
-    return [*reversed([node for before, node in pairwise(nodes) if not _counts(before, node)]), *nodes[:1]]
-
-
-def _counts(before: Node, child: Node) -> bool:
-    indexed = before.type == "identifier" or bytes_of(before)[-1:] in (b")", b"]")
-    return before.type in (";", ".") or (indexed and child.type == "token_tree" and bytes_of(child)[:1] == b"[")
