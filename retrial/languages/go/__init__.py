@@ -41,7 +41,6 @@ SUSPICIOUS = (
     (r"^\s*(func|var|const|type)\s+\(?(len|append|copy|cap|true|false|nil|error|string|int|bool)\b",
      "replaces what the language has"),
 )  # fmt: skip
-"""What exercises hardly need, and what programs that deceive their tests are made of."""
 
 
 def make() -> Language:

@@ -55,7 +55,9 @@ CALLS = (CALL, "new_expression", "await_expression")
 LITERALS = ("number", "string", "template_string", "true", "false")
 FILLED = {"array": "[0]", "object": "{ x: 0 }"}
 """For empty ones."""
-WITHIN = ("array", "object", "unary_expression", "parenthesized_expression", "binary_expression")
+WITHIN = ("array", "object", "arguments", "unary_expression", "parenthesized_expression", "binary_expression")
+FOLLOWED = {"pair": "value", "new_expression": "arguments", "member_expression": "object"}
+"""What of a node its value is made of."""
 EMPTY, OFTEN, MADE, DERIVED = 1, 3, 3, 6
 """How much worse a literal is that holds nothing, one that may be put in as well as expected, one that a call makes
 something of, and one that is not compared with what the solution gave, but with what was made of that."""
@@ -229,12 +231,8 @@ def _values(expected: Node, body: Node, table: Node | None) -> Iterator[tuple[in
 def _parts(node: Node, worse: int, body: Node, table: Node | None) -> Iterator[tuple[int, Node]]:
     if node.type in WITHIN:
         yield from ((worse, child) for child in node.named_children)
-    elif node.type == "pair" and (value := field(node, "value")):
-        yield worse, value
-    elif node.type == "new_expression":
-        yield from ((worse, child) for child in within(node, "arguments"))
-    elif node.type == "member_expression" and (owner := field(node, "object")):
-        yield worse, owner
+    elif followed := field(node, FOLLOWED.get(node.type, "")):
+        yield worse, followed
     elif node.type == CALL:
         function = field(node, "function")
         if function and function.type == "member_expression":

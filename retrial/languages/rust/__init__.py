@@ -75,7 +75,6 @@ SUSPICIOUS = (
     (r"include(_str|_bytes)?!|\bfs::|File::(open|create)|OpenOptions|/proc/", "reads or writes files"),
     (r"\bCommand::new|extern\s+\"C\"", "goes beneath the language"),
 )
-"""What exercises hardly need, and what programs that deceive their tests are made of."""
 
 
 def make() -> Language:
