@@ -44,7 +44,8 @@ def judge(check: Check, execution: Execution) -> Verdict:
     tests, canaries = apart(results, check)
     finding = _finding(check, _without_canaries(check, reader, whole), tests, canaries, unread)
     resolved = finding.outcome is Outcome.RESOLVED
-    asserted = _asserted(check, reader, execution, results) if check.is_reference_run and not unread else ()
+    failed = reader.asserted(execution, results) if check.is_reference_run and not unread else frozenset[str]()
+    asserted = tuple(sorted(test for test in failed if any(name in test for name in check.planted)))
     return Verdict(
         outcome=finding.outcome,
         reason=finding.reason,
@@ -95,14 +96,6 @@ def proof(check: Check) -> str:
     if not check.canaries:
         return "report"
     return "canary" if all(canary.strong for canary in check.canaries) else "canary-weak"
-
-
-def _asserted(
-    check: Check, reader: ResultParser, execution: Execution, results: Mapping[str, Status]
-) -> tuple[str, ...]:
-    """Ids under which canaries failed by an assertion."""
-    found = reader.asserted(execution, results)
-    return tuple(sorted(test for test in found if any(name in test for name in check.planted)))
 
 
 def _finding(
