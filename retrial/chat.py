@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value as JSON has it."""
@@ -74,11 +74,39 @@ class Sampling:
     """For the whole attempt."""
 
 
-def _rest(trouble: Backoff) -> bool:
-    """Wait before the next try, where no limiter hands out slots."""
-    if trouble.tries < REFUSALS:
-        time.sleep(trouble.seconds)
-    return trouble.tries < REFUSALS
+class CallControl(Protocol):
+    """What a model asks of its caller during a call."""
+
+    def lose(self, again: bool) -> None:
+        """Note a reply that did not arrive whole but may have been billed, and whether it is to be asked for again.
+
+        Raises: BudgetSpent, OutOfMoney, if it is.
+        """
+        ...
+
+    def next_try(self, trouble: Backoff) -> bool:
+        """Wait after a failed try as long as it has to, and for a slot, which is not the call's time. False when there
+        is no hope. Raises: Stopped."""
+        ...
+
+    def check_stop(self) -> None:
+        """Asked by a model that has let a call wait, before it is begun. Raises: Stopped."""
+        ...
+
+
+class Unmetered:
+    """The control of a call that nobody counts, where no limiter hands out slots."""
+
+    def lose(self, again: bool) -> None:
+        return
+
+    def next_try(self, trouble: Backoff) -> bool:
+        if trouble.tries < REFUSALS:
+            time.sleep(trouble.seconds)
+        return trouble.tries < REFUSALS
+
+    def check_stop(self) -> None:
+        return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +122,10 @@ class Request:
     """Seconds for the whole call with its retries; not part of the question."""
     place: CallId = CallId()
     """Not part of the question either."""
-    on_lost_reply: Callable[[bool], None] = field(default=lambda again: None, repr=False, compare=False)
-    """To be called for every reply that did not arrive whole but may have been billed, with whether it is to be asked
-    for again. Raises: BudgetSpent, OutOfMoney, if it is."""
-    on_retry: Callable[[Backoff], bool] = field(default=_rest, repr=False, compare=False)
-    """To be called when a try failed and another may follow: waits as long as it has to, and for a turn, which is not
-    the call's time. False when there is no hope. Raises: Stopped."""
-    check_stop: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """To be called by a model that has let a question wait, before it is begun. Raises: Stopped."""
+    control: CallControl = field(default=Unmetered(), repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Callable[..., Request], tuple[()]]:
-        """Elsewhere it is the question alone: whom to call about it is here."""
+        """Pickle the question alone: its control is in this process."""
         return partial(Request, **{each.name: getattr(self, each.name) for each in fields(self) if each.compare}), ()
 
 

@@ -118,12 +118,12 @@ def _rank(module: str) -> int:
 
 def _reached_by(frame: FrameType) -> str:
     """Return the protocol that the called object implements."""
-    from retrial import protocols, types
+    from retrial import chat, protocols, types
 
     name, owner = frame.f_code.co_name, frame.f_locals.get("self")
     if name == "make" and "make" in frame.f_globals:
         return "part"
-    members = [*inspect.getmembers(protocols, inspect.isclass), *inspect.getmembers(types, inspect.isclass)]
+    members = [member for module in (protocols, types, chat) for member in inspect.getmembers(module, inspect.isclass)]
     kinds = [kind for _, kind in members if getattr(kind, "_is_protocol", False)]
     fitting = [
         kind.__name__

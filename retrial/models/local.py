@@ -50,7 +50,7 @@ class LocalModel:
             request = replace(request, max_tokens=min(request.max_tokens, BUNDLED_REPLY_TOKENS))
         # The request's time starts when it is its turn: waiting for our own other requests is nobody's stalled reply.
         with server.turn:
-            request.check_stop()
+            request.control.check_stop()
             return client.complete(request)
 
     def close(self) -> None:

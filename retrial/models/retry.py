@@ -91,7 +91,7 @@ class Asking:
                 again = True
             finally:
                 if outcome.rule.billed:
-                    request.on_lost_reply(again)
+                    request.control.lose(again)
             waited += time.monotonic() - ended
 
     def _wait(self, request: Request, failure: Failure, tries: int, left: float) -> None:
@@ -114,7 +114,7 @@ class Asking:
         fields = {"model": self._name, "tries": tries, "kind": failure.kind, "seconds": round(trouble.seconds, 3)}
         what = "asked again after" if again else "given up after"
         _LOG.warning("%s: %s", what, shown(failure, self._endpoint), extra=fields)
-        if again and request.on_retry(trouble):
+        if again and request.control.next_try(trouble):
             return
         asked = failure.retry_after if rule.retry and too_long else None
         raise ModelError(sentence(self._name, self._endpoint, failure, tries, asked))

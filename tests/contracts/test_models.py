@@ -17,6 +17,7 @@ from retrial.options import ModelSettings
 from retrial.protocols import Model, ModelContext
 from retrial.system import paths
 from tests.parts import require, weights
+from tests.support.controls import Hasty
 from tests.support.servers import ChatServer, reply
 
 pytestmark = pytest.mark.real
@@ -74,6 +75,6 @@ def test_four_threads_may_ask_at_once(model: Model) -> None:
 def test_what_cannot_be_asked_is_an_error_of_ours(name: str, tmp_path: Path) -> None:
     options = ModelSettings(api_base="http://127.0.0.1:1/v1", cache=tmp_path)
     # Without the pauses between tries.
-    hasty = Request(messages=QUESTION.messages, timeout=0.2, on_retry=lambda trouble: True)
+    hasty = Request(messages=QUESTION.messages, timeout=0.2, control=Hasty())
     with pytest.raises(RetrialError):
         registry.module("models", name).make(ModelContext(options=options, name="no/such.thing")).complete(hasty)

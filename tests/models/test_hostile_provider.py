@@ -14,6 +14,7 @@ from retrial.models.endpoints import Endpoint
 from retrial.models.openai import OpenAIModel
 from retrial.models.prices import Price
 from retrial.models.retry import Patience
+from tests.support.controls import Losing
 from tests.support.hostile_provider import CASES, ESCAPE, KEY, Case, HostileProvider
 
 TRY_SECONDS = 2.0
@@ -33,7 +34,7 @@ def model() -> Iterator[OpenAIModel]:
 def test_a_response_is_used_or_refused_and_its_cost_never_lost(model: OpenAIModel, name: str, case: Case) -> None:
     lost: list[bool] = []
     asked = Message(role="user", content=f"Write case_{name}.py.")
-    request = Request(messages=(asked,), timeout=60.0, on_lost_reply=lost.append)
+    request = Request(messages=(asked,), timeout=60.0, control=Losing(lost.append))
     if case.outcome == "not measured":
         with pytest.raises(ModelError) as caught:
             model.complete(request)

@@ -23,6 +23,7 @@ from retrial.models.prices import Price
 from retrial.models.retry import Patience
 from retrial.options import ModelSettings
 from retrial.protocols import ModelContext
+from tests.support.controls import Losing
 from tests.support.servers import Answer, Asked, Behaviour, ChatServer, json_answer, reply, stalled, status, torn
 
 KEY = "sk-test-0123456789abcdef"
@@ -180,7 +181,7 @@ def test_a_reply_that_got_lost_is_said_before_it_is_asked_for_again() -> None:
     lost: list[int] = []
     behaviours = (torn(), stalled(), status(504, headers=NOW), status(500), reply("fine"))
     with asking(*behaviours, try_seconds=2.0) as (model, server):
-        said = model.complete(replace(question(), on_lost_reply=lambda again: lost.append(len(server.requests))))
+        said = model.complete(replace(question(), control=Losing(lambda again: lost.append(len(server.requests)))))
     assert said.usage.retries == 4
     # What the server refused to answer costs nothing; what its gateway did not wait for may.
     assert lost == [1, 2, 3]
@@ -189,7 +190,7 @@ def test_a_reply_that_got_lost_is_said_before_it_is_asked_for_again() -> None:
 def test_a_reply_that_is_given_up_is_not_asked_for_again() -> None:
     lost: list[bool] = []
     with asking(torn()) as (model, server), pytest.raises(ModelError):
-        model.complete(replace(question(), on_lost_reply=lost.append))
+        model.complete(replace(question(), control=Losing(lost.append)))
     assert lost == [True] * (len(server.requests) - 1) + [False]
     assert len(lost) > 1
 
@@ -199,7 +200,7 @@ def test_a_reply_that_may_not_get_lost_again_ends_it() -> None:
         raise BudgetSpent("The money is gone.")
 
     with asking(torn(), reply("fine")) as (model, server), pytest.raises(BudgetSpent):
-        model.complete(replace(question(), on_lost_reply=enough))
+        model.complete(replace(question(), control=Losing(enough)))
     assert len(server.requests) == 1
 
 
@@ -257,7 +258,7 @@ def test_an_impossible_number_makes_the_cost_unknown(number: dict[str, object]) 
 def test_a_body_over_a_limit_is_lost_and_not_asked_for_again(answer: Answer, words: str) -> None:
     lost: list[bool] = []
     with asking(answer) as (model, server), pytest.raises(ModelError, match=rf"exceeds a limit \(.*{words}"):
-        model.complete(replace(question(), on_lost_reply=lost.append))
+        model.complete(replace(question(), control=Losing(lost.append)))
     assert (len(server.requests), lost) == (1, [False])
 
 

@@ -97,7 +97,7 @@ class TaskLedger:
 
 
 class ModelSession:
-    """The `Chat` of one attempt."""
+    """The `Chat` of one attempt, and the `CallControl` of its calls."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class ModelSession:
         self._deadline += time.monotonic() - started
         started = time.monotonic()
         try:
-            reply = self._model.complete(self._timed(request))
+            reply = self._model.complete(replace(request, timeout=self.left(), control=self))
         except RetrialError as error:
             self._settle(0.0, CallFailed(reason=str(error)))
             raise
@@ -187,16 +187,7 @@ class ModelSession:
         lines = self._lines(event) if event else b""
         self._reserved = self._driver.reserve(self._ledger.instance_id, lines, self._most, self.name)
 
-    def _timed(self, request: Request) -> Request:
-        return replace(
-            request,
-            timeout=self.left(),
-            on_lost_reply=self._lose,
-            on_retry=self._next_try,
-            check_stop=self._driver.check_stop,
-        )
-
-    def _lose(self, again: bool) -> None:
+    def lose(self, again: bool) -> None:
         """A reply that did not arrive may have been billed: it counts with the most that it can have cost."""
         number, self._reserved = self._reserved, None
         if number is not None:
@@ -205,8 +196,11 @@ class ModelSession:
         if again:
             self._reserve()
 
-    def _next_try(self, trouble: Backoff) -> bool:
+    def next_try(self, trouble: Backoff) -> bool:
         return self._reserved is not None and self._driver.next_try(self._reserved, trouble)
+
+    def check_stop(self) -> None:
+        self._driver.check_stop()
 
     def _settle(self, cost: float | None, event: Event) -> None:
         """Journal the outcome of the call and settle its cost."""
