@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Template
 from markupsafe import Markup, escape
 
+from retrial.errors import UsageError
 from retrial.reports.records import InstanceRow
 from retrial.store import transcript
 from retrial.store.runs import Run
@@ -143,7 +144,7 @@ def read_attempts(run: Run, instance_id: str) -> list[ShownAttempt]:
     """Masked once more: not every key was known when it was written."""
     found = list[AttemptTranscript]()
     # What another version of ours wrote in another form is there as Markdown.
-    with suppress(ValueError):
+    with suppress(UsageError):
         found = transcript.attempts(run.journal(instance_id).events())
     attempts = found or transcript.from_markdown(run.chat(instance_id))
     return [(MASKER.redact(each.heading), _sections(each)) for each in attempts]

@@ -24,6 +24,7 @@ from retrial.reports.page import charts as page_charts
 from retrial.reports.page import instance, shown
 from retrial.reports.page.instance import TextAllowance, visible
 from retrial.reports.records import GroupResults
+from retrial.store.journal import sealed
 from retrial.store.manifest import ListedRun
 from retrial.store.runs import Run
 from retrial.system.secrets import SecretMasker
@@ -287,6 +288,15 @@ def test_a_chat_is_shown_from_the_journal_as_from_the_markdown_that_was_made_of_
         assert {"system", "user", "assistant", "check"} <= set(kinds)
         (run.folder / "journal" / f"{prediction.instance_id}.jsonl").unlink()
         assert instance.read_attempts(run, prediction.instance_id) == from_journal
+
+
+def test_a_journal_of_another_version_does_not_keep_the_page_from_the_markdown(home: Path) -> None:
+    run, _ = synthetic_run.write(home, "other", 1)
+    instance_id = next(run.predictions()).instance_id
+    shown = instance.read_attempts(run, instance_id)
+    path = run.folder / "journal" / f"{instance_id}.jsonl"
+    path.write_bytes(sealed(b'{"event": "reply", "attempt": 1, "call": 1, "text": 1}\n') + path.read_bytes())
+    assert instance.read_attempts(run, instance_id) == shown
 
 
 def test_a_key_that_became_known_later_is_masked_in_the_packed_pieces(
