@@ -17,7 +17,7 @@ from retrial.reports.analysis.cases import Judged, ScoredRow, chosen_patch
 from retrial.reports.analysis.repeats import flaky
 from retrial.reports.records import Results
 from retrial.reports.results import Report, results
-from retrial.score import merge, official_report
+from retrial.score import merge
 from retrial.score.inputs import ScoringInput
 from retrial.score.predictions_file import Submission, clean
 from retrial.score.save import save_attempt, save_verdict, write_config
@@ -80,14 +80,22 @@ def _score_once(options: ReportOptions, scoring: ScoringInput) -> tuple[Report, 
         if scoring.keep_first_results:
             return report, content
         scoring.run.write_results(content)
-        submitted = {each.instance_id for each in scoring.submissions}
-        scoring.run.write_official_report(official_report.run_report(set(by_id), submitted, scored))
+        scoring.run.write_official_report(_official_report(scoring, set(by_id), scored))
         if options.attempts:
             # After what counts: whoever is interrupted here has that.
             report = replace(report, judged=_score_attempts(scoring.run, scoring.records, scored, setup, work))
             content = results(report)
             scoring.run.write_results(content)
     return report, content
+
+
+def _official_report(scoring: ScoringInput, everything: Collection[str], scored: Sequence[ScoredRow]) -> object:
+    """Return what the benchmark's own runner would report; None where it has none."""
+    if all(row.standing is None for row in scored):
+        return None
+    from retrial.score import official_report
+
+    return official_report.run_report(everything, {each.instance_id for each in scoring.submissions}, scored)
 
 
 def _keep_config(scoring: ScoringInput) -> None:

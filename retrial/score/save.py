@@ -11,8 +11,7 @@ from retrial.grading.judge import own_grader
 from retrial.language import ResultParser
 from retrial.patches import policy
 from retrial.protocols import Benchmark
-from retrial.reports.analysis.cases import Judged, ScoredRow
-from retrial.score import official_report
+from retrial.reports.analysis.cases import Judged, ScoredRow, Standing
 from retrial.score.predictions_file import Submission
 from retrial.score.scorer import Scored, eval_log, verdict_of
 from retrial.store.manifest import utc_now
@@ -47,7 +46,7 @@ def write_config(run: Run, benchmark: Benchmark, *, started: str = "", kind: str
 def save_verdict(run: Run, task: Task, submission: Submission, result: Scored | Exception) -> ScoredRow:
     scored = _scored(task, submission, result)
     run.write_log(task.instance_id, submission.model_name_or_path, eval_log(scored))
-    run.write_official(task.instance_id, official_report.files(scored) if scored.is_official else {})
+    run.write_official(task.instance_id, _official_files(scored) if scored.is_official else {})
     return scored_row(scored)
 
 
@@ -80,9 +79,22 @@ def scored_row(scored: Scored) -> ScoredRow:
         finds_gold_file=_finds_gold_file(scored),
         tampering=scored.tampering,
         canaries=canaries.shown(scored.canaries),
-        standing=official_report.standing(scored) if scored.is_official else None,
+        standing=_standing(scored) if scored.is_official else None,
         required=_required(scored),
     )
+
+
+def _official_files(scored: Scored) -> dict[str, bytes]:
+    # What the official runner would say is loaded only for its own tasks.
+    from retrial.score import official_report
+
+    return official_report.files(scored)
+
+
+def _standing(scored: Scored) -> Standing:
+    from retrial.score import official_report
+
+    return official_report.standing(scored)
 
 
 def _finds_gold_file(scored: Scored) -> bool:
