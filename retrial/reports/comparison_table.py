@@ -170,11 +170,11 @@ def _repeats_summary(found: Together) -> list[str]:
         return [*lines, "mean            none: there is no task that all runs have measured"]
     k, twice = str(spread.runs), len(found.always) + len(found.never) + len(found.flips)
     if spread.runs < 2:
-        return [*lines, f"mean            {found.mean:.1f} %, of one run: there is nothing to compare it with"]
+        return [*lines, f"mean            {percent(found.mean)}, of one run: there is nothing to compare it with"]
     return [
         *lines,
-        f"mean            {found.mean:.1f} % (spread {spread.standard_deviation:.1f} points over {k} runs; "
-        f"{spread.min:.1f} to {spread.max:.1f}); pass@{k} {found.pass_at[k]:.1f} %; "
+        f"mean            {percent(found.mean)} (spread {spread.standard_deviation:.1f} points over {k} runs; "
+        f"{spread.min:.1f} to {spread.max:.1f}); pass@{k} {percent(found.pass_at[k])}; "
         f"{len(found.flips)} of {pluralise(twice, 'task')} flipped",
         f"always, never   {len(found.always)} resolved in every run, {len(found.never)} in none",
     ]

@@ -190,10 +190,10 @@ def summary(report: Report, results: Results) -> list[str]:
 def _turns(quality: Quality) -> list[str]:
     """Of first attempts, as leaderboards count."""
     rates = {"first": quality.pass_rate(1), "second": quality.pass_rate(2)}
-    passed = [f"{title} {rate:.1f} %" for title, rate in rates.items() if rate is not None]
+    passed = [f"{title} {percent(rate)}" for title, rate in rates.items() if rate is not None]
     if not passed:
         return []
-    return [f"turns         {', '.join(passed)}; well formed {quality.percent_cases_well_formed:.1f} %"]
+    return [f"turns         {', '.join(passed)}; well formed {percent(quality.percent_cases_well_formed)}"]
 
 
 def _unmeasured_attempts(found: Sequence[UnmeasuredAttempt]) -> list[str]:
@@ -239,7 +239,7 @@ def _statistics(found: Statistics) -> list[str]:
     right = _share(found.resolved_plausible, found.resolved_plausible_percent)
     gold = _share(found.gold_files_found, found.gold_files_found_percent)
     lines = [
-        f"plus one      {found.plus_one_percent:.1f} %, were one more measured and resolved",
+        f"plus one      {percent(found.plus_one_percent)}, were one more measured and resolved",
         f"plausible     {plausible}, of which resolved {right}",
         f"gold files    found in {gold}, of which resolved {found.resolved_gold_files_found}",
     ]
@@ -259,8 +259,8 @@ def _cost(found: Statistics, report: Report) -> list[str]:
     return [f"cost          {money(found.spent)}{_unsettled(report.unsettled)}; {more}"]
 
 
-def _share(number: int | None, percent: float | None) -> str:
-    return f"{number}" + ("" if percent is None else f" ({percent:.1f} %)")
+def _share(number: int | None, share: float | None) -> str:
+    return f"{number}" + ("" if share is None else f" ({percent(share)})")
 
 
 def painted(text: str) -> str:

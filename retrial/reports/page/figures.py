@@ -14,6 +14,7 @@ from retrial.reports.analysis.stats import Rate
 from retrial.reports.comparison_table import Comparison, ComparisonRow
 from retrial.reports.page import charts
 from retrial.reports.records import GroupResults, Results
+from retrial.system.console import percent
 
 REASON = 300
 
@@ -53,13 +54,13 @@ def of_run(results: Results) -> dict[str, Markup | None]:
     return {
         "formats": charts.divided(
             "formats",
-            [f"{_title(row)} {rate.percent:.1f} %" for row, rate in zip(rows, rates, strict=True)],
+            [f"{_title(row)} {percent(rate.percent)}" for row, rate in zip(rows, rates, strict=True)],
             [rate.percent or 0.0 for rate in rates],
             [_first_turn(row.columns) for row in rows],
         ),
         "languages": charts.bars(
             "languages",
-            [f"{name} {row.rate.percent:.1f} %" for name, row in by_language.items()],
+            [f"{name} {percent(row.rate.percent)}" for name, row in by_language.items()],
             {"resolved": [charts.interval(row.rate) for row in by_language.values()]},
         ),
         "economics": _worth(results.economics),
@@ -107,7 +108,7 @@ class ChartRow:
 def of_several(results: Comparison | GroupResults) -> dict[str, Markup | None]:
     """Return the charts of several runs."""
     rows = [_chart_row(each) for each in (results.runs if isinstance(results, Comparison) else results.found.runs)]
-    labels = [f"{row.run} {row.rate.percent:.1f} %" if row.rate.of else f"{row.run} (no rate)" for row in rows]
+    labels = [f"{row.run} {percent(row.rate.percent)}" if row.rate.of else f"{row.run} (no rate)" for row in rows]
     first = [row.first_turn for row in rows]
     if any(turn is not None for turn in first):
         bars = charts.divided("runs", labels, [row.rate.percent or 0.0 for row in rows], first)
