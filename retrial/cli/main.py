@@ -45,7 +45,7 @@ def run(name: str, parse: Parse, module: str) -> int:
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    """Once, what is under way is left and that is said; twice, now."""
+    """First signal: stop and report. Second signal: exit at once."""
     _end_by_signal()
     raise KeyboardInterrupt
 

@@ -80,7 +80,7 @@ class VisibleCheck:
             return nothing_to_check(selection)
         recorded = self._earlier.get(_patch_key(key)) or self._journalled.recorded.get(key)
         if recorded is not None:
-            # Run again, the same tests would say the same in other words: how long they took, where they lie.
+            # A rerun would differ only in timings and temporary paths.
             return recorded
         fallbacks: tuple[str, ...] = ()
         try:

@@ -119,7 +119,7 @@ class Made:
 
 
 def solve(task: Task, ladder: Ladder, check: VisibleCheck, ledger: TaskLedger) -> Prediction:
-    """All attempts at one task; what an earlier go left of them is gone on with.
+    """Run all attempts at one task, resuming those that an earlier run left unfinished.
 
     Raises: Stopped, and else only for defects of our own: broken machinery is noted on the attempt.
     """

@@ -271,7 +271,7 @@ def _refuse_a_limit(options: HarnessOptions, name: str) -> None:
 
 
 def price_of(plan: Plan, planned: RungPlan) -> Price | None:
-    """Nobody costs nothing; what somebody costs whom nobody names is not known."""
+    """Return the price of a rung: no model costs nothing; the price of an unnamed model is unknown."""
     nobody = _model_of(plan.options.agent) == "none"
     return FREE if nobody else models.price_of(planned.name, settings(planned))
 

@@ -25,7 +25,7 @@ CENTS = 0.00005
 
 
 class Budget:
-    """A run's. What is only put by mostly comes back, so that a question waits for it; what is spent does not."""
+    """The budget of a run. A call waits while open reservations may be released, never for money that is spent."""
 
     def __init__(self, limit: float | None, spent: float = 0.0, unsettled: float = 0.0) -> None:
         """`unsettled`: so much of what was spent is of replies that did not arrive, and were perhaps not billed."""
@@ -169,10 +169,9 @@ class DriverService:
             found.write(lines)
 
     def reserve(self, instance_id: str, lines: bytes, amount: float, whom: str = "") -> int:
-        """Leave to ask this model one question: so much money is put by, and it is written down. Waits for money and
-        for a turn.
+        """Reserve `amount` for one call and journal the request; wait for budget and for a slot.
 
-        Returns a number to settle it by. Raises: BudgetSpent, Stopped.
+        Return a number to settle the call by. Raises: BudgetSpent, Stopped.
         """
         self._stop.raise_if_set()
         with ExitStack() as undone:

@@ -87,7 +87,7 @@ class TaskLedger:
         self.driver.append(self.instance_id, self.lines(event))
 
     def append_with_next(self, event: Event) -> None:
-        """What alone is of no use goes to disk with what follows."""
+        """Write the event together with the next one: alone it is of no use."""
         self._held = self.lines(event)
 
     def lines(self, event: Event) -> bytes:
