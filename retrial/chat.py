@@ -95,7 +95,7 @@ class CallControl(Protocol):
 
 
 class Unmetered:
-    """The control of a call that nobody counts, where no limiter hands out slots."""
+    """The control of a call outside a run: nothing is counted, and no limiter hands out slots."""
 
     def lose(self, again: bool) -> None:
         return

@@ -75,7 +75,7 @@ def parse(kind: type[T], argv: Sequence[str], description: str, positional: str 
         settings = recording.complete(settings)
     options = _resolve(kind, settings)
     if isinstance(options, HarnessOptions):
-        # What is said on the command line is for all models, also for those that the file gives options of their own.
+        # An option of the command line holds for all models, also for those with options of their own in the file.
         options = replace(options, model=tuple(choice.without(given) for choice in options.model))
     return options, rest
 

@@ -104,7 +104,7 @@ def _gold(task: Task, answer: Answer, scorer: Scorer, known: Reference | None, c
     if isinstance(selection, Verdict):
         return (selection,) * calibration.RUNS
     if known and known.expected is None:
-        # Nobody knows yet which tests there are.
+        # It is not known yet which tests there are.
         check = replace(check, allow_skips=True)
     first = (known.verdict,) if known else ()
     runs = range(calibration.RUNS - len(first))

@@ -39,7 +39,7 @@ def without(text: str, test: str) -> str:
     gone = [failure for failure in failures if test in failure.test]
 
     def begins(line: str) -> bool | None:
-        """A part goes on until Maven says something else."""
+        """A part continues until Maven begins another one."""
         failure = _failure(line)
         return bool(failure and test in failure.test) if LEVEL.match(line) or COUNTS.match(line) else None
 

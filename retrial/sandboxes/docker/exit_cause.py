@@ -1,4 +1,4 @@
-"""Who ended a container whose supervisor did not get to its end: the job itself, we, or somebody from outside.
+"""What ended a container before its supervisor finished: the job itself, this program, or something outside.
 
 What a job does to itself is its own failure; it must not be able to pass for ours. So the engine is asked, and only
 what the engine has seen from outside counts: nothing in a container can make it write `kill` into its events.
@@ -101,7 +101,7 @@ class DiskWatch:
                         client.kill(self._container)
                         return
         except (SandboxError, APIError):
-            # Whoever talks to the container notices that too, and says what it means.
+            # The code that talks to the container notices that too, and reports what it means.
             return
 
     def _written(self, client: APIClient) -> int:
