@@ -279,7 +279,7 @@ def _change(old: str | None, new: str | None, extended: Mapping[str, str], body:
 
 def _header_lines(old: str | None, new: str | None, extended: Mapping[str, str]) -> list[str]:
     names = {"rename from": old, "rename to": new, "copy from": old, "copy to": new}
-    lines = {word: f"{word} {quote(names.get(word) or value)}" for word, value in extended.items()}
+    lines = {word: f"{word} {quote(names[word] or '') if word in names else value}" for word, value in extended.items()}
     needed = "new file mode" if old is None else "deleted file mode" if new is None else ""
     if needed and needed not in lines:
         lines = {needed: f"{needed} {REGULAR}", **lines}

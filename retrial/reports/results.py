@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from retrial.chat import Usage
 from retrial.reports.analysis import aider_summary, cases, ladder_value, rungs, stats
@@ -49,9 +48,6 @@ LISTS: Mapping[str, Collection[Outcome]] = {
     "resolved": {Outcome.RESOLVED},
 }
 """The ten lists of the original report, and what is in each."""
-OF_VERDICT = ("exit_code", "stdout", "stderr", "outcome", "reason", "proof")
-OF_RECORD = ("model", "edit_format", "plausible", "unverified", "number", "tries")
-"""What the row of an instance has under the name that its verdict or its prediction has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,8 +253,6 @@ def group_member(listed: ListedRun, report: Report) -> GroupMember:
 def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> InstanceRow:
     verdict, record = row.verdict, report.records.get(row.task.instance_id)
     attempts = record.all_results if record else ()
-    # Of predictions made elsewhere it is unknown.
-    predicted: dict[str, Any] = {name: getattr(record, name, None) for name in OF_RECORD}
     passed = sum(status is Status.PASSED for status in verdict.tests.values())
     failed = sum(status in (Status.FAILED, Status.ERROR) for status in verdict.tests.values())
     return InstanceRow(
@@ -267,11 +261,16 @@ def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> Ins
         resolved_official=verdict.official,
         tests_required=row.required.get("tests_required"),
         tests_required_passed=row.required.get("tests_required_passed"),
-        **{name: getattr(verdict, name) for name in OF_VERDICT},
+        exit_code=verdict.exit_code,
+        stdout=verdict.stdout,
+        stderr=verdict.stderr,
         tests_passed=passed,
         tests_failed=failed,
         tests_skipped=len(verdict.tests) - passed - failed,
         seconds=round(verdict.seconds, 3),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        proof=verdict.proof,
         applied_with=verdict.applied,
         dropped_paths=list(verdict.dropped),
         tamper=row.tampering,
@@ -282,7 +281,12 @@ def _instance(report: Report, row: ScoredRow, tries: TaskAttempts | None) -> Ins
         canaries=row.canaries,
         cached=row.cached,
         model_name_or_path=row.model_name_or_path,
-        **predicted,
+        model=record.model if record else None,
+        edit_format=record.edit_format if record else None,
+        plausible=record.plausible if record else None,
+        unverified=record.unverified if record else None,
+        number=record.number if record else None,
+        tries=record.tries if record else None,
         cost=aider_summary.sum_cost(record),
         prompt_tokens=sum(each.prompt_tokens for each in attempts) if attempts else None,
         completion_tokens=sum(each.completion_tokens for each in attempts) if attempts else None,

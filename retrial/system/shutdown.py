@@ -34,7 +34,7 @@ def signals() -> tuple[signal.Signals, ...]:
 
 
 class Stop:
-    """The one of `protocols.py`, within a process: asked for at most once."""
+    """The `Stop` of `protocols.py` within one process. It can be requested once."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -245,7 +245,7 @@ class EditChat:
             text += READ_ONLY + self._listed(self._task.read_only)
         return text
 
-    def _listed(self, paths: Iterable[str]) -> str:
+    def _listed(self, paths: Sequence[str]) -> str:
         """Files as a model can be shown them: no byte order mark, and nothing that is no text."""
         contents = ((self._workspace.read(path) or b"").decode("utf-8-sig", "replace") for path in paths)
         return "".join(map(_listing, paths, contents))

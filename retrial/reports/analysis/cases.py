@@ -20,8 +20,6 @@ from retrial.store.records import AttemptSummary, PredictionSummary
 from retrial.types import Outcome, Task, Verdict
 
 SLOWEST = 5
-OF_ATTEMPT = ("number", "model", "edit_format", "plausible", "unverified", "rank", "cost", "error")
-"""What an outcome has under the name that its attempt has."""
 REFUTED = (Outcome.TESTS_FAILED, Outcome.BUILD_FAILED, Outcome.PATCH_DID_NOT_APPLY, Outcome.TAMPERED)
 """What visible tests may say that the same tests would say again. Time may run out on a busy machine only."""
 
@@ -294,9 +292,16 @@ class OutcomeResolver:
     def _tried(self, attempt: AttemptSummary, at: LadderPosition, verdicts: Mapping[str, Judged]) -> AttemptOutcome:
         how, outcome = self._verdict(attempt, verdicts)
         return AttemptOutcome(
-            **{name: getattr(attempt, name) for name in OF_ATTEMPT},
+            number=attempt.number,
             at=at,
             title=self.titles[at.place] if at.place < len(self.titles) else attempt.title,
+            model=attempt.model,
+            edit_format=attempt.edit_format,
+            plausible=attempt.plausible,
+            unverified=attempt.unverified,
+            rank=attempt.rank,
+            cost=attempt.cost,
+            error=attempt.error,
             resolved=None if how is How.UNKNOWN else outcome is Outcome.RESOLVED,
             outcome=outcome,
             how=how,

@@ -187,7 +187,9 @@ def corrected(found: Sequence[Pair]) -> list[Pair]:
 def row(found: Pair) -> PairRow:
     low, high = stats.paired_interval(len(found.gained), len(found.lost), found.common)
     return PairRow(
-        **{name: getattr(found, name) for name in ("a", "b", "common", "more_than_chance", "sentence")},
+        a=found.a,
+        b=found.b,
+        common=found.common,
         rate_a=stats.rate(len(found.both) + len(found.lost), found.common),
         rate_b=stats.rate(len(found.both) + len(found.gained), found.common),
         difference=round(found.difference, 2),
@@ -195,8 +197,10 @@ def row(found: Pair) -> PairRow:
         high=round(100 * high, 2),
         p=None if found.withheld else found.p,
         p_adjusted=None if found.withheld else found.adjusted,
+        more_than_chance=found.more_than_chance,
         untested=found.withheld or None,
         tasks_needed=None if found.withheld else found.needed,
+        sentence=found.sentence,
         pair=found,
     )
 

@@ -286,7 +286,7 @@ def _mounts(view: View) -> Iterator[tuple[str, list[str]]]:
 
 @functools.lru_cache(maxsize=32)
 def _parents(paths: frozenset[str]) -> tuple[str, ...]:
-    """All folders above these paths: bwrap makes what is missing for its own user only. The same for most jobs."""
+    """All folders above these paths: bwrap makes what is missing for its own user only. Most jobs share them."""
     folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
     return tuple(sorted(folder for folder in folders if folder != "/" and not folder.startswith("/usr")))
 

@@ -18,7 +18,7 @@ from docker.utils import kwargs_from_env
 from retrial.errors import EnvironmentMissing, SandboxError
 from retrial.protocols import Context
 from retrial.sandboxes import job_session, supervisor
-from retrial.sandboxes.docker import exit_cause, host_config, images
+from retrial.sandboxes.docker import disk_watch, exit_cause, host_config, images
 from retrial.sandboxes.docker.image_cache import Shelf, refuse_too_small
 from retrial.system import host, locks
 from retrial.types import Environment, Execution, HostCapacity, Job
@@ -104,7 +104,7 @@ class Docker:
                 raise SandboxError("The Docker engine went away while the job ran.")
             oom = exit_cause.by_memory(client, container)
             if session.broken_off and watch and watch.full:
-                session.stderr(exit_cause.FULL.format(megabytes=job.limits.disk_mb).encode())
+                session.stderr(disk_watch.FULL.format(megabytes=job.limits.disk_mb).encode())
             elif session.broken_off and not oom:
                 exit_cause.refuse_if_from_outside(client, container)
         return session.execution(timed_out=timed_out, oom=oom, here=_is_here())
@@ -201,9 +201,9 @@ def _of_job(client: APIClient, job: Job) -> AbstractContextManager[str]:
     )
 
 
-def _watched(job: Job, container: str) -> AbstractContextManager[exit_cause.DiskWatch | None]:
+def _watched(job: Job, container: str) -> AbstractContextManager[disk_watch.DiskWatch | None]:
     """Only a layer that is written to can grow; a tmpfs has its size."""
-    return exit_cause.DiskWatch(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
+    return disk_watch.DiskWatch(engine, container, job.limits.disk_mb) if job.environment.tree else nullcontext()
 
 
 def remove_orphans(owner: str, where: str) -> Iterator[str]:

@@ -7,13 +7,12 @@ what the engine has seen from outside counts: nothing in a container can make it
 from __future__ import annotations
 
 import datetime
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing
+from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from docker.api import APIClient
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from retrial.errors import SandboxError
@@ -21,11 +20,6 @@ from retrial.errors import SandboxError
 SETTLE_SECONDS = 60
 """For the engine to write down what the end of a stream has told us; to unmount what a job has written takes time."""
 GONE = "The container was killed from outside: somebody removed it while the job ran."
-WATCH_SECONDS = 2.0
-"""Between two questions; the fastest disks take a few gigabytes in that time."""
-FULL = "\nThe job wrote more than {megabytes} MB into its image, and was ended.\n"
-
-Engine = Callable[[], AbstractContextManager[APIClient]]
 
 
 def by_memory(client: APIClient, container: str) -> bool:
@@ -68,42 +62,3 @@ def _refuse_killed(client: APIClient, seen: Mapping[str, Any]) -> None:
 def _seconds(stamp: str) -> float:
     """Of an engine's time stamp, which has nine digits after the point or none, and may have a zone."""
     return datetime.datetime.fromisoformat(stamp).timestamp()
-
-
-class DiskWatch:
-    """Sees to it that a container with a writable layer does not fill the disk that it shares with everybody.
-
-    Most engines cannot limit such a layer, and a limit for each file is none for all of them. So the engine is asked,
-    in a thread, how large the layer is, again and again, and the container is ended when it is too large.
-    """
-
-    def __init__(self, engine: Engine, container: str, megabytes: int) -> None:
-        self._engine, self._container, self._most = engine, container, megabytes << 20
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self.full = False
-        """It was ended for that."""
-
-    def __enter__(self) -> DiskWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        try:
-            while not self._over.wait(WATCH_SECONDS):
-                with self._engine() as client:
-                    if self._written(client) > self._most:
-                        self.full = True
-                        client.kill(self._container)
-                        return
-        except (SandboxError, APIError):
-            # The code that talks to the container notices that too, and reports what it means.
-            return
-
-    def _written(self, client: APIClient) -> int:
-        found = client.containers(size=True, filters={"name": self._container})
-        return max((int(each.get("SizeRw", 0)) for each in found), default=0)
